@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from docutils import nodes  # noqa: E402
-from pages import write_command_pages, write_reference_pages  # noqa: E402
+from pages import write_answer_page, write_command_pages, write_reference_pages  # noqa: E402
 
 import ocs_codesign  # noqa: E402
 
@@ -83,4 +83,5 @@ def setup(app: Sphinx) -> None:
     app.connect("doctree-resolved", link_pictures)
     app.connect("html-page-context", keep_options_whole)
     app.connect("builder-inited", lambda _: write_command_pages(HERE / "commands"))
+    app.connect("builder-inited", lambda _: write_answer_page(HERE / "commands"))
     app.connect("builder-inited", lambda _: write_reference_pages(HERE / "reference"))

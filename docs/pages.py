@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 import ocs_codesign
+from ocs_codesign.faces.answers.declared import records
 from ocs_codesign.faces.cli import SECTIONS, app
 from ocs_codesign.faces.cli.help_levels import show_rare
 
@@ -22,6 +23,9 @@ _WIDTH = 88
 
 _MOST_LINES = 40
 _LONGEST_S = 300
+_INSTALL = ("pip install mpi4py", "apt-get install")
+"""What commands say where something is missing that not every reader has: MPI, a package."""
+
 
 PACKAGES = sorted(set(dir(ocs_codesign)) - set(ocs_codesign.__all__))
 
@@ -39,6 +43,7 @@ def write_command_pages(directory: Path) -> None:
             _write(directory / f"{name}.md", "\n".join(_command_page(name, command)))
             index.append(f"- [{name}]({name}.md): {command.get_short_help_str(200)}")
         index += ["", "```{toctree}", ":hidden:", "", *names, "```", ""]
+    index += ["```{toctree}", ":hidden:", "", "answers", "```", ""]
     _write(directory / "index.md", "\n".join(index))
 
 
@@ -80,9 +85,12 @@ def _ran(commands: list[str]) -> list[str]:
                 timeout=_LONGEST_S,
                 check=False,
             )
-            if done.returncode != 0:
-                raise RuntimeError(f"{line}: {done.stderr}")
             printed.append(f"$ {line}")
+            if done.returncode != 0:
+                if not any(word in done.stderr for word in _INSTALL):
+                    raise RuntimeError(f"{line}: {done.stderr}")
+                printed += done.stderr.rstrip().splitlines()
+                continue
             if file:
                 (Path(place) / file).write_text(done.stdout, encoding="utf-8")
                 continue
@@ -91,6 +99,30 @@ def _ran(commands: list[str]) -> list[str]:
             printed += shown if left_out <= 0 else shown[:_MOST_LINES]
             printed += [f"... {left_out} more lines"] if left_out > 0 else []
     return printed
+
+
+def write_answer_page(directory: Path) -> None:
+    """A page with the words of every JSON answer, from what answers are declared by."""
+    directory.mkdir(exist_ok=True)
+    _write(directory / "answers.md", "\n".join(answer_page()))
+
+
+def answer_page() -> list[str]:
+    """The lines of that page: a table an answer, then one for what is in answers."""
+    lines = ["# Words of JSON answers", "", "Read {doc}`JSON <../formats/json>` first.", ""]
+    for is_answer in (True, False):
+        lines += ["## " + ("Answers" if is_answer else "Values in answers"), ""]
+        for name, record in sorted(records().items()):
+            if ("." in name) != is_answer:
+                continue
+            lines += [f"### {name}", "", record.meaning, ""]
+            lines += ["| word | kind | unit | meaning |", "|---|---|---|---|"]
+            for owner, field, always in record.flat():
+                word, kind = owner.word(field), owner.kind(field).replace("|", " or ")
+                often = "" if always else " (if there is one)"
+                lines.append(f"| `{field.name}` | {kind}{often} | {word.unit} | {word.meaning} |")
+            lines.append("")
+    return lines
 
 
 def write_reference_pages(directory: Path) -> None:

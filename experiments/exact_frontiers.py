@@ -126,7 +126,7 @@ def point(topology: Topology, steps: int) -> Point:
 def with_chunks(topology: Topology, steps: int, chunks: int) -> Point:
     """The least t_b in so many steps and chunks; without a time limit, so it is always proven."""
     answer = exact_schedule(topology, steps, chunks, options=Options())
-    if answer.cost is None or answer.limit is None or not answer.is_optimal:
+    if answer.limit is None or not answer.is_optimal:
         raise RuntimeError(f"{topology!r}: {answer.status}")
     return Point(answer.cost.t_b, chunks, answer.limit)
 

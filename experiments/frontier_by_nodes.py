@@ -112,7 +112,7 @@ def draw(axes: Axes, table: Sequence[dict[str, object]], field: str) -> None:
 
 def picture(table: Sequence[dict[str, object]]) -> Figure:
     """A column for every degree, a row for every quantity."""
-    figure, panels = new_figure(9.5, 7.6, len(PANELS), len(DEGREES), heights=(0.45, 1, 1))
+    figure, panels = new_figure(9.5, 7.6, len(PANELS), len(DEGREES), heights=(0.6, 1, 1))
     for place, axes in enumerate(panels):
         (field, label), degree = PANELS[place // len(DEGREES)], DEGREES[place % len(DEGREES)]
         draw(axes, [row for row in table if row["degree"] == degree], field)

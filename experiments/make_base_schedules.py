@@ -128,7 +128,7 @@ def solved_late(case: Case) -> list[Made]:
         answer = late_schedule(graph, *limits)
         if answer.cost.t_b < measure_topology(graph).cost.t_b:
             source = f"late_schedule, HiGHS {version('highspy')}"
-            found.append(Made(case.recipe, transposed, answer.schedule, source))
+            found.append(Made(case.recipe, transposed, answer.best, source))
     return found
 
 

@@ -32,7 +32,7 @@ from ocs_codesign.faces.pictures import figure_bytes
 
 FAST = (
     *("testbed_sizes", "published_frontier", "allreduce_time", "forest_times"),
-    *("fused_operators", "split_budgets"),
+    *("fused_operators", "split_budgets", "published_steps", "public_logs", "late_schedules"),
 )
 SLOW = (
     "frontier_by_nodes",
@@ -55,6 +55,8 @@ SLOW = (
     "gaps_by_nodes",
     "in_network",
     "codesigned_fabrics",
+    "log_to_choice",
+    "faster_fabrics",
 )
 BENCHMARKS = ("benchmark_bfb", "benchmark_forest", "generation_time", "greedy_table")
 

@@ -33,7 +33,7 @@ from ocs_codesign.fabric.files.workload import load_workload
 from ocs_codesign.fabric.profiles import fabric_price
 from ocs_codesign.fabric.selection.ranking import PlanKind, Selection, fat_tree_time_s, select
 from ocs_codesign.fabric.selection.steps import Workload, known_options
-from ocs_codesign.faces.pictures.deployment import selection_figure
+from ocs_codesign.faces.pictures.selection import selection_figure
 from ocs_codesign.faces.web.report.report import write_bundle
 
 if TYPE_CHECKING:

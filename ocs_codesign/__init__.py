@@ -21,11 +21,15 @@ provide(
         "recipe of a text": "ocs_codesign.graphs.text.as_recipe",
         "network of a text": "ocs_codesign.graphs.text.parse_network",
         "topology of a networkx graph": "ocs_codesign.graphs.formats.node_link.from_networkx",
+        "networkx graph of a topology": "ocs_codesign.graphs.formats.node_link.to_networkx",
         "BFB": "ocs_codesign.schedules.breadth_first.assembly.bfb",
         "BFB loads": "ocs_codesign.schedules.breadth_first.loads.bfb_loads",
+        "late arrivals": "ocs_codesign.schedules.stepped.arrivals.late_of_recipe",
         "stored allgather": "ocs_codesign.schedules.stored.stored_allgather",
         "job of Chakra traces": "ocs_codesign.interop.chakra.jobs.load_chakra_job",
+        "job of GOAL": "ocs_codesign.interop.goal.load_goal_job",
         "HTML of a value": "ocs_codesign.faces.notebook.html_of",
+        "picture of a frontier": "ocs_codesign.faces.pictures.frontier.draw_frontier",
         "data frame of a value": "ocs_codesign.faces.data_frames.frame_of",
     }
 )

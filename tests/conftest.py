@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import threading
 
 import pytest
+from answer_schema import check_answer
 from hypothesis import HealthCheck, settings
 
-from ocs_codesign.faces.cli import progress
+from ocs_codesign.faces.cli import commands, progress
+from ocs_codesign.faces.cli.output import Answer, json_bytes
+
+collect_ignore = ["interop/infragraph_blueprints.py"]
+"""What another interpreter runs."""
 
 if threading.current_thread() is threading.main_thread():
     # A run in the background ignores Ctrl-C, and so would all that the tests start.
@@ -40,6 +46,21 @@ def _no_words_of_patience() -> None:
     progress.SILENCE_S = 3600.0
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _answers_are_as_declared() -> None:
+    """Whatever a command answers in any test is as its schema says."""
+    publish = commands.publish
+
+    def checked(answer: Answer) -> int:
+        content = json_bytes(answer.json)
+        if len(content) < LARGEST_CHECKED:
+            check_answer(json.loads(content))
+        return publish(answer)
+
+    commands.publish = checked
+
+
+LARGEST_CHECKED = 100_000
 COMPILED = re.compile(
     r"alltoall|hold|bundle|demand|joint|phases|planes|program|rewir|sequence|simulate|trace|bfb|finder"
 )

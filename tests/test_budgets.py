@@ -15,32 +15,32 @@ from ocs_codesign.faces.cli import COMMANDS, app
 
 PACKAGE = ROOT / "ocs_codesign"
 LINES = {
-    "core": 9_770,
-    "graphs": 4_130,
-    "verification": 3_400,
-    "schedules": 18_270,
-    "search": 7_210,
-    "circuits": 9_420,
-    "fabric": 13_800,
-    "jobs": 12_060,
-    "interop": 9_530,
-    "faces": 21_510,
+    "core": 11_270,
+    "graphs": 4_220,
+    "verification": 3_470,
+    "schedules": 21_900,
+    "search": 7_530,
+    "circuits": 9_080,
+    "fabric": 14_150,
+    "jobs": 15_560,
+    "interop": 12_850,
+    "faces": 22_100,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 51_850
+MAX_LINES_OF_TESTS = 58_600
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
 
-LONG_FUNCTIONS = 13
+LONG_FUNCTIONS = 10
 """Functions that are still longer: none may be added."""
 
-DATACLASSES = 476
+DATACLASSES = 452
 """Frozen values with a public name."""
 
-PUBLIC_NAMES = 202
-OPTION_NAMES = 115
+PUBLIC_NAMES = 216
+OPTION_NAMES = 127
 TOP_MODULES = {"__init__.py", "__main__.py"}
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import import_module
+from inspect import isfunction, signature
 from pathlib import Path
 
 import pytest
 from folders import ROOT
 
 import ocs_codesign
+import ocs_codesign as oc
 
 SOURCE = Path(ocs_codesign.__file__)
 NAMES = sorted(ocs_codesign.__all__)
@@ -64,3 +68,23 @@ def test_the_shortest_way_from_a_text_to_a_verified_design():
     design = ocs_codesign.build(recipe, "allreduce")
     assert ocs_codesign.verify(design.schedule, claimed=design.cost).ok
     assert design.cost == ocs_codesign.measure(recipe, "allreduce").cost
+
+
+FUNCTIONS = [name for name in oc.__all__ if isfunction(getattr(oc, name))]
+
+
+@pytest.mark.parametrize("wrong", ["Torus((3, 3))", 3, None, [1, 2]], ids=repr)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_wrong_kind_of_argument_is_told_and_no_attribute_of_ours(name, wrong):
+    function = getattr(oc, name)
+    parameters = signature(function).parameters.values()
+    needed = [each for each in parameters if each.default is each.empty]
+    named = {each.name: wrong for each in needed if each.kind is each.KEYWORD_ONLY}
+    with suppress(ValueError, TypeError, OSError):
+        function(*[wrong] * (len(needed) - len(named)), **named)
+
+
+def test_public_functions_are_those_of_their_modules():
+    assert pickle.loads(pickle.dumps(oc.build)) is oc.build
+    with pytest.raises(TypeError, match="allocate takes problem: BudgetProblem; 3 is none"):
+        oc.allocate(3)

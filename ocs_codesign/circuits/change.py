@@ -106,10 +106,6 @@ def union(configurations: Sequence[Topology]) -> Topology:
 
     It declares the orbits of all if their node orbits agree. Whether one group has them is for
     whoever recovers its permutations to find out.
-
-    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> union([DirectedCirculant(5, (a,)).topology() for a in (1, 2)]).num_links
-    10
     """
     return Topology(
         configurations[0].num_nodes,

@@ -1,17 +1,17 @@
 """The frontier with reconfiguration: steps, t_b and configurations, static designs always in it.
 
 Static designs are what the finder knows. All-to-all adds sequences of Cayley digraphs with the best
-routing over them and Bruck's algorithm on circuits that serve several steps; allreduce adds
-step-matched algorithms and products of small topologies, one factor after the other.
+routing over them and Bruck's algorithm on circuits that serve several steps; allgather and
+reduce-scatter add windows, a circulant a step, and allreduce those, step-matched algorithms and
+products of small topologies, one factor after the other.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
-from math import prod
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 from ocs_codesign.circuits.change import OpenRange, merged
 from ocs_codesign.circuits.legs.options import fewest_steps
@@ -23,18 +23,21 @@ from ocs_codesign.circuits.phases import (
     sequence_bound,
     tree_bound,
 )
-from ocs_codesign.circuits.programs.gather import num_program_arcs, sequence_cost
+from ocs_codesign.circuits.programs.gather import sequence_cost
 from ocs_codesign.circuits.sequences import (
     EFFORT,
     MAX_NODES,
     direct_sequence,
     direct_time,
+    in_turn,
     search_sequences,
+    window_loads,
+    window_sequence,
 )
 from ocs_codesign.circuits.step_matched import matched, reuse_plan
 from ocs_codesign.core.bounds import bound
-from ocs_codesign.core.collective import Collective
-from ocs_codesign.core.cost import Cost, split_dominated, undominated
+from ocs_codesign.core.collective import GATHERING, Collective
+from ocs_codesign.core.cost import Cost, split_dominated, total, undominated
 from ocs_codesign.core.progress import counted
 from ocs_codesign.graphs.families.rings import BiRing, DirectedCirculant, UniRing
 from ocs_codesign.graphs.families.shifts import DeBruijn
@@ -59,41 +62,24 @@ if TYPE_CHECKING:
 # fewest steps possible; with factors of 2 it is recursive halving and doubling.
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class FactoredAllreduce:
-    """Factors in the order of the reduce-scatters; allgathers go through them backwards.
+def factored_cost(factors: Sequence[Design]) -> Cost:
+    """Steps of all factors; each one's t_b counts for the part of M that is left.
 
     With k factors 2k - 1 configurations are held in turn: the last factor's serves both halves.
     """
-
-    factors: tuple[Design, ...]
-
-    @property
-    def num_nodes(self) -> int:
-        """N, the product."""
-        return prod(factor.recipe.num_nodes for factor in self.factors)
-
-    @property
-    def cost(self) -> Cost:
-        """Steps of all factors; each one's t_b counts for the part of M that is left."""
-        total, left = Cost(0, Fraction(0), 2 * len(self.factors) - 1), Fraction(1)
-        for factor in self.factors:
-            total = total + Cost(factor.cost.steps, factor.cost.t_b * left)
-            left /= factor.recipe.num_nodes
-        return total
-
-    def label(self) -> str:
-        """The factors in the field's notation."""
-        return " then ".join(factor.recipe.label() for factor in self.factors)
+    total, left = Cost(0, Fraction(0), 2 * len(factors) - 1), Fraction(1)
+    for factor in factors:
+        total = total + Cost(factor.cost.steps, factor.cost.t_b * left)
+        left /= factor.recipe.num_nodes
+    return total
 
 
 def factored_allreduces(
     num_nodes: int, degree: int, max_configurations: int | None = None
-) -> tuple[FactoredAllreduce, ...]:
-    """Allreduces over two or more factors, undominated in steps, t_b and configurations.
+) -> list[tuple[Design, ...]]:
+    """Two or more factors of allreduces, undominated in steps, t_b and configurations.
 
-    Factors are the best topologies known for their sizes.
+    They are in the order of the reduce-scatters, the best topologies known for their sizes.
     """
     most = None if max_configurations is None else (max_configurations + 1) // 2
     sizes = [size for size in range(2, num_nodes // 2 + 1) if num_nodes % size == 0]
@@ -101,10 +87,9 @@ def factored_allreduces(
     for size in counted(sizes, "factors"):
         options += factor_options(size, degree)
     every = (
-        FactoredAllreduce(tuple(sorted(chosen, key=_excess)))
-        for chosen in _factorisations(num_nodes, options, most)
+        tuple(sorted(chosen, key=_excess)) for chosen in _factorisations(num_nodes, options, most)
     )
-    return tuple(split_dominated(every, lambda factored: factored.cost.point())[0])
+    return split_dominated(every, lambda factors: factored_cost(factors).point())[0]
 
 
 def factor_options(num_nodes: int, degree: int) -> list[Design]:
@@ -199,10 +184,8 @@ def _cost(topologies: Sequence[Topology], each: Sequence[int]) -> tuple[Fraction
     """The t_b and its bound with so many steps in each phase; None if too large or not served."""
     used = [phase for phase, steps in enumerate(each) for _ in range(steps)]
     try:
-        if num_program_arcs(topologies, used) > MAX_ARCS:
-            return None
-        return sequence_cost(topologies, used)
-    except ValueError:  # in this order not every pair is served
+        return sequence_cost(topologies, used, MAX_ARCS)
+    except ValueError:  # too large, or in this order not every pair is served
         return None
 
 
@@ -213,12 +196,13 @@ def _one_more(each: Sequence[int], at: int) -> tuple[int, ...]:
 # Where the candidates of the frontier with reconfiguration come from.
 
 
-STATIC, SEQUENCE, DIRECT, MATCHED, FACTORED = (
+STATIC, SEQUENCE, DIRECT, MATCHED, FACTORED, WINDOWS = (
     "static",
     "sequence",
     "direct",
     "step-matched",
     "factored",
+    "windows",
 )
 _SOLVED_COLUMNS = 400_000
 _MAX_COLUMNS = 100_000
@@ -248,12 +232,44 @@ def alltoall_candidates(
     return found
 
 
+def gather_candidates(
+    num_nodes: int, degree: int, collective: Collective, max_configurations: int
+) -> list[Design]:
+    """Static designs, and windows, for an allgather or a reduce-scatter."""
+    found = [
+        replace(design, maker=STATIC)
+        for design in frontier(num_nodes, degree, collective).candidates
+    ]
+    return [*found, *_windows(num_nodes, degree, collective, max_configurations)]
+
+
+def _windows(
+    num_nodes: int, degree: int, collective: Collective, max_configurations: int
+) -> Iterator[Design]:
+    """A circulant a step; an allreduce scatters over them backwards and gathers forwards."""
+    recipes: tuple[Recipe, ...] = window_sequence(num_nodes, degree)
+    loads = window_loads(num_nodes, degree)
+    t_b = total(loads) * Fraction(degree, num_nodes)
+    if collective == Collective.ALLREDUCE:
+        cost = Cost(2 * len(loads), 2 * t_b, 2 * len(recipes) - 1)
+        recipes = (*recipes[:0:-1], *recipes)
+    else:
+        cost = Cost(len(loads), t_b, len(recipes))
+        recipes = recipes[::-1] if collective == Collective.REDUCE_SCATTER else recipes
+    if 1 < cost.num_configurations <= max_configurations:
+        name = f"windows, {in_turn(recipes)}"
+        yield _design(collective, WINDOWS, cost, recipes, name=name)
+
+
 def allreduce_candidates(num_nodes: int, degree: int, max_configurations: int) -> list[Design]:
-    """Static designs, products of small topologies, and step-matched algorithms."""
+    """Static designs, windows, products of small topologies, and step-matched algorithms."""
     found = list(_static_allreduces(num_nodes, degree))
     found += [
-        _design(Collective.ALLREDUCE, FACTORED, factored.cost, name=factored.label())
-        for factored in factored_allreduces(num_nodes, degree, max_configurations)
+        _design(
+            *(Collective.ALLREDUCE, FACTORED, factored_cost(factors)),
+            name=" then ".join(factor.recipe.label() for factor in factors),
+        )
+        for factors in factored_allreduces(num_nodes, degree, max_configurations)
     ]
     if num_nodes <= MAX_NODES and not num_nodes & (num_nodes - 1):
         for name in ("recursive-doubling", "recursive-doubling-full"):
@@ -261,7 +277,7 @@ def allreduce_candidates(num_nodes: int, degree: int, max_configurations: int) -
             cost = algorithm.cost(reuse_plan(algorithm, len(algorithm.needed)).choice)
             if cost.num_configurations <= max_configurations:
                 found.append(_design(Collective.ALLREDUCE, MATCHED, cost, name=algorithm.name))
-    return found
+    return [*found, *_windows(num_nodes, degree, Collective.ALLREDUCE, max_configurations)]
 
 
 def _static_alltoalls(num_nodes: int, degree: int) -> Iterator[Design]:
@@ -406,25 +422,24 @@ def reconfigured_frontier(
     An all-to-all's steps and t_b are a pair that one schedule has; where its program is too large,
     a static design has a bound on both, and one that changes circuits is left ``unsolved``.
     ``effort`` limits the search for sequences. The same question always has the same answer. Raises
-    ValueError for other collectives than allreduce and all-to-all, for sizes that the finder or the
-    search for sequences does not take, and for fewer than 1 configuration.
+    ValueError for collectives that have a root, for sizes that the finder or the search for
+    sequences does not take, and for fewer than 1 configuration.
 
     >>> found = reconfigured_frontier(8, 2, max_configurations=4)
     >>> [(one.cost.num_configurations, str(one.cost.t_b)) for one in found.candidates]
     [(1, '5/3'), (2, '5/4'), (3, '1'), (4, '7/8')]
     """
     collective = Collective.parse(collective)
-    if collective not in (Collective.ALLREDUCE, Collective.ALLTOALL):
-        raise ValueError(
-            "the frontier with reconfiguration is for allreduce and alltoall, "
-            f"not {collective.name}"
-        )
     if max_configurations < 1:
         raise ValueError(f"{max_configurations} configurations: there must be at least 1")
     if collective == Collective.ALLTOALL:
         found = alltoall_candidates(num_nodes, degree, max_configurations, effort)
-    else:
+    elif collective == Collective.ALLREDUCE:
         found = allreduce_candidates(num_nodes, degree, max_configurations)
+    elif collective in GATHERING:
+        found = gather_candidates(num_nodes, degree, collective, max_configurations)
+    else:
+        raise ValueError(f"there is no frontier with reconfiguration of {collective.name}")
     known = [design for design in found if design.measured or not design.changes]
     front, rest = split_dominated(known, lambda design: point_of(design, CRITERIA))
     unsolved = tuple(design for design in found if not design.measured and design.changes)
@@ -439,40 +454,28 @@ def reconfigured_frontier(
     )
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class AllreduceGain:
-    """What changing circuits can save on static allreduces of N nodes of degree d, by cost."""
+# What changing circuits can save on static designs, by their costs.
 
-    num_nodes: int
-    degree: int
-    costs: tuple[Cost, ...]
 
-    @property
-    def static(self) -> Cost | None:
-        """The bandwidth-optimal cost with the fewest steps, None if there is none."""
-        least = bound(self.num_nodes, self.degree, Collective.ALLREDUCE).t_b
-        optimal = [cost for cost in self.costs if cost.t_b == least]
-        return min(optimal, key=lambda cost: cost.steps, default=None)
+def optimal_static(
+    num_nodes: int,
+    degree: int,
+    costs: Sequence[Cost],
+    collective: Collective = Collective.ALLREDUCE,
+) -> Cost | None:
+    """The bandwidth-optimal cost with the fewest steps, None if there is none.
 
-    @property
-    def fewest_steps(self) -> int:
-        """L, the steps of an allgather over any circuits."""
-        return fewest_steps(self.num_nodes, self.degree)
+    Of diameter D changes save at most D - L of the steps of each half, whatever they make, L being
+    the ``fewest_steps``: an allreduce that reduce-scatters and allgathers takes L steps twice.
+    """
+    least = bound(num_nodes, degree, collective).t_b
+    optimal = (cost for cost in costs if cost.t_b == least)
+    return min(optimal, key=lambda cost: cost.steps, default=None)
 
-    @property
-    def steps_saved(self) -> int | None:
-        """2 (D - L), what changes can save on ``static`` of diameter D, whatever they make.
 
-        Of an allreduce that reduce-scatters and allgathers, each of which takes L steps at least.
-        """
-        return None if self.static is None else self.static.steps - 2 * self.fewest_steps
-
-    def most_saved_s(self, model: CostModel, message_bytes: Fraction | float) -> Fraction:
-        """Seconds by which anything can beat the fastest of the static costs for a message.
-
-        An allreduce that reduce-scatters and allgathers takes 2 L steps and its least t_b.
-        """
-        t_b = bound(self.num_nodes, self.degree, Collective.ALLREDUCE).t_b
-        least = Cost(2 * self.fewest_steps, t_b).time_s(model, message_bytes)
-        return min(cost.time_s(model, message_bytes) for cost in self.costs) - least
+def most_saved_s(frontier: Frontier, model: CostModel, message_bytes: Fraction | float) -> Fraction:
+    """Seconds by which changes can beat the fastest static design for a message at most."""
+    halves = len(frontier.collective.halves())
+    steps = halves * fewest_steps(frontier.num_nodes, frontier.degree)
+    least = Cost(steps, frontier.bound.t_b).time_s(model, message_bytes)
+    return best_static(frontier, model, message_bytes).cost.time_s(model, message_bytes) - least

@@ -1,4 +1,4 @@
-"""Demand matrices read from CSV, JSON and npy files, and plans for them written as CSV.
+"""Demand matrices read from CSV, JSON, numpy and Matrix Market files, and plans written as CSV.
 
 An entry is the bytes from the row's node to the column's node: a number in the file's unit (bytes
 if it names none) or a size with a unit of its own, as in ``4MiB``. The unit may be a size as well:
@@ -8,7 +8,9 @@ of numbers of tokens it is that of a token, as in ``8KiB``.
   that begin with ``#`` are skipped, but for ``# unit: MiB``. A first line of names gives the nodes
   theirs; the first cell of every row may repeat them.
 - JSON: a list of rows, or an object with it as ``matrix``, and perhaps ``unit`` and ``names``.
-- npy: a square array of integers or floats; nothing is unpickled.
+  Or such an object with ``matrix_of``: the arguments of ``expert_counts`` and its ``kind``.
+- npy: a square array of integers or floats, or npz with one; nothing is unpickled.
+- Matrix Market: a coordinate or array matrix of integers or reals.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+import zipfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -24,9 +27,17 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.circuits.demand.matrix import MAX_NODES, DemandMatrix
+from ocs_codesign.core.files.archives import BROKEN, broken_reason, check_size
 from ocs_codesign.core.files.atomic import decoded, errors_at
 from ocs_codesign.core.files.plain_text import read_plain_text
-from ocs_codesign.core.files.records import NUMBER, Format, delimiter_of, is_comment, read_file
+from ocs_codesign.core.files.records import (
+    NUMBER,
+    Format,
+    delimiter_of,
+    is_comment,
+    read_file,
+    readers,
+)
 from ocs_codesign.core.quantities import exact, parse_size
 from ocs_codesign.core.shown import shown
 
@@ -62,7 +73,7 @@ class _Table:
 
 
 def read_demand(path: str | Path, unit: str | None = None) -> DemandMatrix:
-    """The demand in a CSV, JSON or npy file, told apart by the suffix or else by the content.
+    """The demand in a CSV, JSON, numpy or Matrix Market file, told by the suffix or the content.
 
     ``unit`` is that of numbers without one, such as ``MiB``; it must not contradict the file.
     Raises OSError if the file cannot be read and ValueError, with the file, the line or the place,
@@ -74,16 +85,8 @@ def read_demand(path: str | Path, unit: str | None = None) -> DemandMatrix:
 
 
 def parse_demand(data: bytes, name: str, kind: str, unit: str | None = None) -> DemandMatrix:
-    """What ``read_demand`` makes of a content of a kind, csv, json or npy; errors begin with name.
-
-    >>> found = parse_demand(b"# unit: kB\\n0, 3\\n1.5, 0\\n", "d.csv", "csv")
-    >>> found.entry_bytes(1, 0), found.total_bytes
-    (Fraction(1500, 1), Fraction(4500, 1))
-    >>> parse_demand(b"0, 3\\n1, -2\\n", "d.csv", "csv")
-    Traceback (most recent call last):
-    ValueError: d.csv, line 2, column 2: -2 is negative: a demand cannot be
-    """
-    return _READERS[kind](data, name).demand(name, unit)
+    """What ``read_demand`` makes of a content of a kind; errors begin with the name."""
+    return readers(MATRIX_FORMATS)[kind](data, name).demand(name, unit)
 
 
 def plan_csv(plan: DemandPlan, names: Sequence[str] | None = None) -> str:
@@ -164,9 +167,14 @@ def _read_json(data: bytes, name: str) -> _Table:
 def _json_table(value: Any, name: str) -> _Table:
     unit = names = None
     if isinstance(value, dict):
+        if "links" in value:  # of a case with its network, the demand alone
+            value = {key: value[key] for key in (*_KEYS, "matrix_of") if key in value}
+        if "matrix_of" in value and "matrix" not in value:
+            value = {**value, "matrix": _drawn(value.pop("matrix_of"))}
+        value.pop("matrix_of", None)
         for key in value:
-            if key not in ("matrix", "unit", "names"):
-                raise ValueError(f"{shown(key)} is not known: there are matrix, unit and names")
+            if key not in _KEYS:
+                raise ValueError(f"{shown(key)} is not known: there are {', '.join(_KEYS)}")
         unit, names, value = value.get("unit"), value.get("names"), value.get("matrix")
     if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
         raise ValueError("a demand matrix is a list of rows, each a list of amounts")
@@ -182,9 +190,67 @@ def _json_table(value: Any, name: str) -> _Table:
     return _Table(rows, unit, None if names is None else tuple(names))
 
 
+_KEYS = ("matrix", "unit", "names")
+
+
+def _drawn(asked: Any) -> list[list[int]]:
+    """Tokens of experts as they are drawn."""
+    from ocs_codesign.schedules.exchange.experts import expert_counts
+
+    known = ("experts", "top_k", "ranks", "tokens", "seed", "step", "layer", "once")
+    if not isinstance(asked, dict):
+        raise ValueError("matrix_of has a kind, experts, top_k, ranks and tokens")
+    given = {key: asked[key] for key in known if key in asked}
+    if not all(type(value) in (int, bool) for value in given.values()):
+        raise ValueError(f"matrix_of has whole numbers as {', '.join(known[:-1])}")
+    missing = [key for key in known[:4] if key not in given]
+    if missing:
+        raise ValueError(f"matrix_of has no {missing[0]}")
+    rows: list[list[int]] = expert_counts(str(asked.get("kind")), **given).tolist()
+    return rows
+
+
 def _read_npy(data: bytes, name: str) -> _Table:
     with errors_at(name):
         array = _array(data)
+    return _Table([(f"{name}, row {at}", row) for at, row in enumerate(array.tolist(), 1)])
+
+
+def _read_npz(data: bytes, name: str) -> _Table:
+    with errors_at(name):
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                members = archive.infolist()
+                if len(members) != 1:
+                    raise ValueError(f"{len(members)} arrays: a demand is one")
+                with archive.open(members[0]) as file:
+                    content = file.read(MAX_MATRIX_BYTES + 1)
+        except BROKEN as error:
+            raise ValueError(f"this is not an npz file ({broken_reason(error)})") from None
+        check_size(len(content), "the array", MAX_MATRIX_BYTES)
+    return _read_npy(content, name)
+
+
+def _read_matrix_market(data: bytes, name: str) -> _Table:
+    """Rows of a Matrix Market file, whose size is read before it is."""
+    from scipy.io import mmread
+
+    lines = (line for line in data.split(b"\n") if not line.startswith(b"%") and line.strip())
+    numbers = next(lines, b"").split()
+    with errors_at(name):
+        if len(numbers) not in (2, 3) or not all(one.isdigit() for one in numbers):
+            raise ValueError("this is no Matrix Market file: the size of the matrix is not said")
+        rows, columns = int(numbers[0][:9]), int(numbers[1][:9])
+        if rows != columns or not 1 <= rows <= MAX_NODES:
+            raise ValueError(f"{rows} rows, {columns} columns: a demand is square, of {MAX_NODES}")
+        try:
+            matrix = mmread(io.BytesIO(data), spmatrix=False)
+        except (ValueError, OverflowError, TypeError, IndexError) as error:
+            reason = " ".join(str(error).split())[:100]
+            raise ValueError(f"this is no Matrix Market file ({reason})") from None
+        array = np.asarray(matrix.todense() if hasattr(matrix, "todense") else matrix)
+        if array.dtype.kind not in "iuf":
+            raise ValueError(f"the matrix holds {shown(str(array.dtype))}, not integers or reals")
     return _Table([(f"{name}, row {at}", row) for at, row in enumerate(array.tolist(), 1)])
 
 
@@ -212,11 +278,12 @@ def _array(data: bytes) -> np.ndarray[Any, Any]:
     return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
 
 
-_READERS = {"csv": _read_csv, "json": _read_json, "npy": _read_npy}
 MATRIX_FORMATS: dict[str, Format[_Table]] = {
     "csv": Format("a row a line", _read_csv, None, (".csv", ".tsv", ".txt")),
     "json": Format("rows, a unit and names", _read_json, None, (".json",), (b"{", b"[")),
     "npy": Format("a square array", _read_npy, None, (".npy",), (b"\x93NUMPY",)),
+    "npz": Format("one square array", _read_npz, None, (".npz",), (b"PK",)),
+    "mtx": Format("Matrix Market", _read_matrix_market, None, (".mtx",), (b"%%MatrixMarket",)),
 }
 """Every format of demand matrices."""
 

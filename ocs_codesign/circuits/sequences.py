@@ -20,6 +20,7 @@ from ocs_codesign.core.progress import counted, tell_phase
 from ocs_codesign.graphs.families.cayley import Cayley
 from ocs_codesign.graphs.families.rings import DirectedCirculant
 from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.schedules.breadth_first.loads import loads_of_steps
 from ocs_codesign.search.bases import Effort
 from ocs_codesign.search.generators import multiplication_table
 from ocs_codesign.search.small_groups import groups_of_order
@@ -81,14 +82,56 @@ def direct_time(num_nodes: int, degree: int) -> Fraction:
     """Time of the direct sequence, in M/B, when every piece goes its one hop.
 
     A phase takes as long as a piece, the last one less if its offsets have several ports each.
-
-    >>> direct_time(8, 2) * 4, direct_time(64, 4)
-    (Fraction(7, 2), Fraction(1, 1))
     """
     _check_sizes(num_nodes, degree)
     full, rest = divmod(num_nodes - 1, degree)
     last = Fraction(1, degree // rest) if rest else Fraction(0)
     return (full + last) * Fraction(degree, num_nodes)
+
+
+def window_sequence(num_nodes: int, degree: int) -> tuple[DirectedCirculant, ...]:
+    """Circulants, one a step, for an allgather in the fewest steps that changing circuits allow.
+
+    Before step t < L = ceil(log_{d+1} N) every node holds the items of a window of (d + 1)^(t - 1)
+    nodes up to itself; offsets j (d + 1)^(t - 1) bring it d more such windows. The last step asks
+    for the R = N - (d + 1)^(L - 1) items that are left, R/d of them from each of d windows.
+
+    >>> in_turn(window_sequence(100, 4))
+    'DiC(100,{1,2,3,4}) → DiC(100,{5,10,15,20}) → DiC(100,{19,38,57,75})'
+    """
+    _check_sizes(num_nodes, degree)
+    recipes, window = [], 1
+    while window * (degree + 1) < num_nodes:
+        offsets = tuple(j * window for j in range(1, degree + 1))
+        recipes.append(DirectedCirculant(num_nodes, offsets))
+        window *= degree + 1
+    left = num_nodes - window
+    # Window j is to have all of the j-th part, which may begin and end inside an item.
+    last = [
+        min(-(-j * left // degree), max(1, window + (j - 1) * left // degree))
+        for j in range(1, degree + 1)
+    ]
+    return (*recipes, DirectedCirculant(num_nodes, tuple(sorted(last))))
+
+
+def window_loads(num_nodes: int, degree: int) -> tuple[Fraction, ...]:
+    """Largest link load of every step of the allgather over ``window_sequence``, in shards.
+
+    They add up to (N - 1)/d, less than which none can, unless the parts of the last step must end
+    inside items that only one window has: then that step takes as long as a whole window.
+
+    >>> [str(load) for load in window_loads(100, 4)]
+    ['1', '5', '75/4']
+    """
+    *_, last = sequence = window_sequence(num_nodes, degree)
+    windows = [(degree + 1) ** step for step in range(len(sequence))]
+    held = np.arange(num_nodes) < windows[-1]  # item k has come k nodes far
+    offsets = sorted(set(last.offsets))
+    theirs = [np.where(np.roll(held, offset), 0, 2) for offset in offsets]
+    asked = np.array([~held, *theirs], dtype=np.int16)  # 1 at what is missing, 0 at who has it
+    near = np.arange(1, len(asked), dtype=np.int32)[None]
+    ports = np.array([[last.offsets.count(offset) for offset in offsets]], dtype=np.int64)
+    return (*map(Fraction, windows[:-1]), *loads_of_steps(asked, near, ports))
 
 
 def _check_sizes(num_nodes: int, degree: int) -> None:
@@ -160,20 +203,14 @@ class FoundSequence:
 
 
 def search_sequences(
-    num_nodes: int,
-    degree: int,
-    num_configurations: int,
-    *,
-    circulant: bool = False,
-    effort: Effort | None = None,
+    num_nodes: int, degree: int, num_configurations: int, *, effort: Effort | None = None
 ) -> FoundSequence:
     """The best sequence of C Cayley digraphs of degree d found for all-to-all, with its bound.
 
     All sequences are ranked where they are few, else a seeded search anneals the generators;
     sequences with the fewest hops are solved exactly, then those that differ in one generator from
-    the best. ``circulant`` keeps to the cyclic group. The same question always has the same answer;
-    Raises ValueError unless
-    2 <= N <= MAX_NODES, 1 <= d < N and C >= 1.
+    the best. The first group is the cyclic one. The same question always has the same answer.
+    Raises ValueError unless 2 <= N <= MAX_NODES, 1 <= d < N and C >= 1.
 
     >>> found = search_sequences(9, 2, 2)
     >>> found.alltoall.time_in_pieces, found.gap
@@ -185,8 +222,7 @@ def search_sequences(
         raise ValueError(f"degree {degree} of {num_nodes} nodes: it must be 1 to {num_nodes - 1}")
     bound = sequence_bound(num_nodes, degree, num_configurations)
     effort = effort or EFFORT
-    most = 1 if circulant else max(1, effort.num_groups)
-    groups = tuple(islice(groups_of_order(num_nodes), most))
+    groups = tuple(islice(groups_of_order(num_nodes), max(1, effort.num_groups)))
     least_hops = int(bound * num_nodes)
     search = _Search(groups, degree, num_configurations, effort, least_hops)
     search.rank()

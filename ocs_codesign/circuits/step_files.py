@@ -108,15 +108,7 @@ def read_steps(path: str | Path) -> StepList:
 
 
 def parse_steps(data: bytes, name: str, *, is_json: bool) -> StepList:
-    """The steps of a content; errors begin with the name.
-
-    >>> steps = parse_steps(b"configuration,size\\nring,4MB\\nstar,2MB\\n", "s.csv", is_json=False)
-    >>> steps.names, steps.configurations, steps.step_bytes[0]
-    (('ring', 'star'), (0, 1), Fraction(4000000, 1))
-    >>> parse_steps(b"configuration,size\\nring,4\\n", "s.csv", is_json=False)
-    Traceback (most recent call last):
-    ValueError: s.csv, line 2: size: '4' has no unit: write a size as in 1MiB
-    """
+    """The steps of a content; errors begin with the name."""
     records, circuits = parse_records(data, name, LAYOUT, is_json=is_json)
     with errors_at(name):
         sets = None if circuits is None else _circuits(circuits)

@@ -94,10 +94,6 @@ def matched(name: str, collective: str, num_nodes: int, **options: Any) -> Match
 
     Raises ValueError for N out of range, what the algorithm does not make, and a step in which not
     every node sends as much to one other and receives from one.
-
-    >>> swaps = matched("recursive-doubling", "allreduce", 4)
-    >>> swaps.needed, [str(fraction) for fraction in swaps.fractions]
-    ((0, 1, 1, 0), ['1/2', '1/4', '1/4', '1/2'])
     """
     if not 2 <= num_nodes <= MAX_NODES:
         raise ValueError(f"{num_nodes} nodes: step-matched collectives have 2 to {MAX_NODES}")

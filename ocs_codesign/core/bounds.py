@@ -42,11 +42,6 @@ def fewest_steps(num_nodes: int, degree: int, *, bidirectional: bool = False) ->
     to it, so I + A + ... + A^k = J for the adjacency matrix A. Its eigenvalues but d are (k + 1)-st
     roots of unity, and no power of A up to the k-th has a trace. By that of A the others add up to
     -d; by that of A^k their conjugates, which are their k-th powers, add up to -d^k; so d = d^k.
-
-    >>> fewest_steps(7, 2), fewest_steps(6, 2), fewest_steps(1024, 4)
-    (3, 2, 5)
-    >>> fewest_steps(10, 3, bidirectional=True), fewest_steps(11, 3, bidirectional=True)
-    (2, 3)
     """
     steps = moore_steps(num_nodes, degree)
     if not bidirectional:
@@ -76,11 +71,6 @@ def least_t_b(
     at most d^t shards at step t, and these leave room for N - 1 in all. An allreduce needs both
     halves, each in at least the fewest steps. With d odd and links in both directions N must be
     even, or there is no such topology.
-
-    >>> least_t_b(1021, 4, 4), least_t_b(1021, 4, 5)
-    (None, Fraction(1020, 1021))
-    >>> least_t_b(9, 3, 8, bidirectional=True) is None
-    True
     """
     collective = Collective.parse(collective)
     fewest = fewest_steps(num_nodes, degree, bidirectional=bidirectional)

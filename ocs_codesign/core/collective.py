@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, final
@@ -27,7 +28,17 @@ CUSTOM = "custom"
 
 _ROOTED = ("broadcast", "reduce", "scatter", "gather")
 _SIZED = ("allgather", "reduce-scatter", "allreduce", "scatter", "gather", "alltoall")
-_ALIASES = {"all-to-all": "alltoall", "all-gather": "allgather", "all-reduce": "allreduce"}
+
+
+def plain_collective(text: str) -> str:
+    """The name that a spelling stands for: AllReduce, all_reduce, all-reduce; itself if none.
+
+    >>> [plain_collective(text) for text in ("AllGather", "reduce_scatter", "all to all", "sum")]
+    ['allgather', 'reduce-scatter', 'alltoall', 'sum']
+    """
+    spelled = re.sub("[-_ ]", "", text.lower())
+    return next((name for name in MIRROR if name.replace("-", "") == spelled), text)
+
 
 Sizes = tuple[int, ...] | tuple[tuple[int, ...], ...]
 
@@ -124,15 +135,20 @@ class Collective:
 
     @classmethod
     def parse(cls, text: str | Collective) -> Collective:
-        """The collective without parameters of that name (``_`` and ``-`` are the same).
+        """The collective without parameters of that name, however it is spelled.
 
         Raises ValueError if there is none, or if it needs a root.
         """
         if isinstance(text, Collective):
             return text
-        name = text.strip().lower().replace("_", "-")
+        if not isinstance(text, str):
+            raise ValueError(f"collective is {text!r}: it must be a Collective or its name")
         plain = [known for known in MIRROR if known not in _ROOTED]
-        name = _ALIASES.get(name, name)
+        name = plain_collective(text)
+        if name in _ROOTED:
+            raise ValueError(
+                f"unknown collective {name!r}, which has a root: Collective({name!r}, root=0)"
+            )
         if name not in plain:
             raise ValueError(f"unknown collective {text!r}: expected one of {', '.join(plain)}")
         return cls(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar, final
@@ -26,6 +26,9 @@ class CostModel:
     M is the buffer of a rank (see ``Collective``). Raises ValueError unless alpha_s >= 0 and the
     bandwidth is positive.
 
+    On a machine what has steps takes ``launch_s`` besides, once, bytes pass at a ``share`` of the
+    bandwidth, and a message goes by the fastest protocol: this one, or one of ``others``.
+
     >>> CostModel(10e-6, 12.5e9)
     CostModel(alpha_s=Fraction(1, 100000), node_bandwidth_Bps=Fraction(12500000000, 1))
     >>> CostModel(10e-6, 12.5e9).time_s(3, Fraction(7, 8), 1_000_000)
@@ -34,11 +37,17 @@ class CostModel:
 
     alpha_s: Fraction
     node_bandwidth_Bps: Fraction  # noqa: N815 - the unit keeps its case
+    launch_s: Fraction = field(repr=False)
+    share: Fraction = field(repr=False)
+    others: tuple[CostModel, ...] = field(repr=False)
 
     def __init__(
         self,
         alpha_s: Fraction | float,
         node_bandwidth_Bps: Fraction | float,  # noqa: N803
+        launch_s: Fraction | float = 0,
+        share: Fraction | float = 1,
+        others: tuple[CostModel, ...] = (),
     ) -> None:
         alpha, bandwidth = (
             exact(alpha_s, "alpha_s"),
@@ -52,13 +61,44 @@ class CostModel:
             )
         object.__setattr__(self, "alpha_s", alpha)
         object.__setattr__(self, "node_bandwidth_Bps", bandwidth)
+        object.__setattr__(self, "launch_s", exact_time(launch_s, "launch_s"))
+        object.__setattr__(self, "share", exact(share, "share"))
+        object.__setattr__(self, "others", others)
 
     def time_s(self, steps: int, t_b: Fraction, message_bytes: Fraction | float) -> Fraction:
         """Seconds of so many steps and so many M/B for M = ``message_bytes``."""
+        return sum(self.parts_s(steps, t_b, message_bytes), Fraction(0))
+
+    def parts_s(
+        self, steps: int, t_b: Fraction, message_bytes: Fraction | float
+    ) -> tuple[Fraction, Fraction]:
+        """The same apart: of launch and steps, and of bytes.
+
+        >>> fine = CostModel(1, 1, others=(CostModel(2, 8, 1, Fraction(1, 2)),))
+        >>> fine.parts_s(1, Fraction(1), 1), fine.parts_s(1, Fraction(1), 8)
+        ((Fraction(1, 1), Fraction(1, 1)), (Fraction(3, 1), Fraction(2, 1)))
+        """
         message = exact(message_bytes, "message_bytes")
         if message < 0:
             raise ValueError(f"message_bytes is {message_bytes}: it must be finite and >= 0")
-        return self.alpha_s * steps + t_b * message / self.node_bandwidth_Bps
+        own = (
+            self.alpha_s * steps + (self.launch_s if steps else 0),
+            t_b * message / (self.node_bandwidth_Bps * self.share),
+        )
+        ways = [each.parts_s(steps, t_b, message) for each in self.others]
+        return min([own, *ways], key=sum)
+
+    @property
+    def protocols(self) -> tuple[CostModel, ...]:
+        """This model alone, and each of the others."""
+        own = self.alpha_s, self.node_bandwidth_Bps, self.launch_s, self.share
+        return CostModel(*own), *self.others
+
+    def faster(self, times: int) -> CostModel:
+        """The same with so many times the bandwidth."""
+        others = tuple(each.faster(times) for each in self.others)
+        bandwidth = times * self.node_bandwidth_Bps
+        return CostModel(self.alpha_s, bandwidth, self.launch_s, self.share, others)
 
 
 @final
@@ -170,12 +210,7 @@ def split_dominated(items: Iterable[T], point_of: Callable[[T], Point]) -> tuple
 
 
 def undominated(items: Iterable[T], cost_of: Callable[[T], Cost]) -> list[T]:
-    """Items whose cost no other's dominates, one a cost (the first of equals), ascending.
-
-    >>> costs = [Cost(2, Fraction(1)), Cost(3, Fraction(1)), Cost(4, Fraction(7, 8))]
-    >>> [cost.steps for cost in undominated(costs, lambda cost: cost)]
-    [2, 4]
-    """
+    """Items whose cost no other's dominates, one a cost (the first of equals), ascending."""
     return split_dominated(items, lambda item: cost_of(item).point())[0]
 
 

@@ -136,7 +136,7 @@ _COLUMNS = ("kind", "root", "piece_start", "weight", "group", "group_start", "me
 
 
 @lru_cache(maxsize=8)
-def demands_of(collective: Collective, num_hosts: int) -> tuple[Demand, ...]:
+def demands_of(collective: Collective | str, num_hosts: int) -> tuple[Demand, ...]:
     """The demand of a collective on so many hosts; an allreduce has two, one after the other.
 
     Raises ValueError if its groups, root or sizes do not fit.
@@ -144,14 +144,17 @@ def demands_of(collective: Collective, num_hosts: int) -> tuple[Demand, ...]:
     >>> [KINDS[half.kind[0]] for half in demands_of(Collective("allreduce"), 4)]
     ['sum', 'copy']
     """
-    return tuple(_demand(half, num_hosts) for half in collective.halves())
+    halves = Collective.parse(collective).halves()
+    return tuple(_demand(half, num_hosts) for half in halves)
 
 
-def demand_of(collective: Collective, num_hosts: int) -> Demand:
+def demand_of(collective: Collective | str, num_hosts: int) -> Demand:
     """The only demand of a collective; ValueError for an allreduce, which has two."""
     demands = demands_of(collective, num_hosts)
     if len(demands) > 1:
-        raise ValueError(f"{collective.name} has {len(demands)} demands, one after the other")
+        raise ValueError(
+            f"{Collective.parse(collective).name} has {len(demands)} demands, one after the other"
+        )
     return demands[0]
 
 
@@ -293,12 +296,6 @@ def mirrored_demand(demand: Demand) -> Demand:
     """What is demanded when time is reversed: copies are sums, and what is moved goes back.
 
     Raises ValueError for a demand that moves some items and not others.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.demand import demand_of
-    >>> exchange = demand_of(Collective("alltoall"), 3)
-    >>> mirrored_demand(exchange) == exchange
-    True
     """
     is_moved = demand.kind == MOVE
     if not is_moved.any():

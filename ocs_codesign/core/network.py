@@ -169,12 +169,7 @@ class Network(Tabular):
         tick_s: Fraction | None = None,
         with_dimension: bool = True,
     ) -> Network:
-        """The network with other bandwidths, names, latencies or ticks, or without dimensions.
-
-        >>> ring = Network(3, 3, [0, 1, 2], [1, 2, 0], [1, 1, 1])
-        >>> ring.changed(latency=[5, 5, 7]).latency.tolist()
-        [5, 5, 7]
-        """
+        """The network with other bandwidths, names, latencies or ticks, or without dimensions."""
         return Network(
             *(self.num_hosts, self.num_nodes, self.tail, self.head),
             self.bandwidth if bandwidth is None else bandwidth,
@@ -217,10 +212,6 @@ class Network(Tabular):
         """The network after these links, and these nodes with theirs, are lost; others move up.
 
         Raises ValueError if no host is left, or for what is not there.
-
-        >>> ring = Network(3, 3, [0, 1, 2], [1, 2, 0], [1, 1, 1])
-        >>> ring.without(nodes=[1]).tail.tolist(), ring.without(links=[0]).num_links
-        ([1], 2)
         """
         lost_links = _integers(sorted(links), "a lost link", 0, self.num_links - 1)
         lost_nodes = _integers(sorted(nodes), "a lost node", 0, self.num_nodes - 1)
@@ -357,15 +348,6 @@ class Routes:
         """The same sends hop by hop: over the network's links, in one step through its switches.
 
         Raises ValueError if hosts would have to forward in that step.
-
-        >>> from ocs_codesign.core.collective import Collective
-        >>> from ocs_codesign.core.network import Network
-        >>> from ocs_codesign.core.schedule import Schedule
-        >>> star = Network(2, 3, [0, 1, 2, 2], [2, 2, 0, 1], [1, 1, 1, 1])
-        >>> pair = Topology(2, [0, 1], [1, 0])
-        >>> swap = Schedule(pair, Collective.ALLGATHER, 1, [0, 1], [0, 0], [1, 1], [0, 1], [1, 1])
-        >>> Routes(pair, star, [0, 2, 4], [0, 3, 1, 2]).through(swap).num_sends
-        4
         """
         network = self.network
         inside = np.ones(len(self.link), dtype=bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ocs_codesign.core.collective import CUSTOM, Collective
 from ocs_codesign.core.demand import COPY as COPIED
 from ocs_codesign.core.demand import MOVE as MOVED
 from ocs_codesign.core.demand import Demand, demands_of
+from ocs_codesign.core.machines.intervals import verdict
 from ocs_codesign.core.schedule import Messages, Schedule
 from ocs_codesign.core.topology import places
 
@@ -399,19 +400,62 @@ class Page:
     plan: Plan
 
 
+class Played(NamedTuple):
+    """Seconds that the plan of every page took for messages of these sizes, on the clock.
+
+    With ``barriers`` a step waits for all of the step before.
+    """
+
+    sizes_bytes: tuple[int, ...]
+    times_s: tuple[tuple[float, ...], ...]
+    barriers: bool = False
+
+
+class Advice(NamedTuple):
+    """For messages of these sizes on a machine: seconds of the page, from and to, and its protocol.
+
+    ``library`` is what the machine's library takes, algorithm and protocol, in ``library_s`` from
+    and to; both are empty where that is not known. ``tuned`` is what it should take instead, ""
+    where its own choice stands. ``caveat`` says what of the machine is assumed.
+    """
+
+    machine: str
+    caveat: str
+    sizes_bytes: tuple[int, ...]
+    protocols: tuple[str, ...]
+    plan_s: tuple[tuple[float, float], ...]
+    library: tuple[str, ...] = ()
+    library_s: tuple[tuple[float, float], ...] = ()
+    tuned: tuple[str, ...] = ()
+
+    def verdicts(self) -> tuple[str, ...]:
+        """Whether pages are faster than the library, slower, or a tie, in which the library stays.
+
+        >>> Advice("m", "", (1, 9), ("LL",) * 2, ((1, 2),) * 2, ("tree LL",) * 2, ((3, 4), (2, 4))
+        ...        ).verdicts()
+        ('faster', 'tie')
+        """
+        pairs = zip(self.plan_s, self.library_s, strict=True) if self.library_s else ()
+        return tuple(verdict(*pair) for pair in pairs)
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Book:
     """Plans of a collective for all sizes of a message; a page ends where the next begins.
 
-    A unit of the network's bandwidth is ``unit_Bps`` bytes a second. Raises ValueError unless the
-    first page begins at 0, pages ascend, and all plans are of the collective and on the network.
+    A unit of the network's bandwidth is ``unit_Bps`` bytes a second; ``played`` says why pages
+    begin where they do on plain links, ``advice`` on a machine. Raises ValueError unless the first
+    page begins at 0, pages ascend, all plans are of the collective and on the network, and times
+    are of every page and size.
     """
 
     network: Network
     unit_Bps: Fraction  # noqa: N815 - units keep their case
     collective: Collective
     pages: tuple[Page, ...]
+    played: Played | None = None
+    advice: Advice | None = None
 
     def __post_init__(self) -> None:
         begins = [page.from_bytes for page in self.pages]
@@ -423,6 +467,18 @@ class Book:
             rule = self._foreign(page.plan)
             if rule is not None:
                 raise ValueError(f"the plan from {page.from_bytes} bytes on {rule}")
+        if self.played is not None and [len(self.played.sizes_bytes)] * len(begins) != [
+            len(times) for times in self.played.times_s
+        ]:
+            raise ValueError("times_s has not a row a page and a time a size")
+        if self.advice is not None:
+            _, _, sizes, protocols, plan_s, *library = self.advice
+            own = {len(protocols), len(plan_s)}
+            known = {len(each) for each in library}
+            if own != {len(sizes)} or (known != {0} and known != own):
+                raise ValueError("advice has not a protocol and an interval a size")
+            if any(low > high for low, high in (*plan_s, *self.advice.library_s)):
+                raise ValueError("advice has an interval that ends before it begins")
 
     def _foreign(self, plan: Plan) -> str | None:
         """What a plan has that this collective or network has not."""
@@ -442,18 +498,7 @@ class Book:
         return None
 
     def page_of(self, message_bytes: int) -> Page:
-        """The page for a message; ValueError for a negative size.
-
-        >>> from fractions import Fraction
-        >>> from ocs_codesign.core.collective import Collective
-        >>> from ocs_codesign.core.network import Network
-        >>> from ocs_codesign.core.topology import Topology
-        >>> pair = Network(2, 2, [0, 1], [1, 0], [1, 1])
-        >>> columns = [0, 1], [0, 0], [1, 1], [0, 1], [1, 1]
-        >>> swap = Schedule(pair.topology(), Collective.ALLGATHER, 1, *columns)
-        >>> Book(pair, Fraction(1), Collective.ALLGATHER, (Page(0, "bfb", swap),)).page_of(7).maker
-        'bfb'
-        """
+        """The page for a message; ValueError for a negative size."""
         if message_bytes < 0:
             raise ValueError(f"a message of {message_bytes} bytes: it cannot be negative")
         return next(page for page in reversed(self.pages) if page.from_bytes <= message_bytes)

@@ -51,14 +51,7 @@ def tell(done: int, total: int) -> None:
 
 
 def counted(items: Collection[Item], phase: str | None = None) -> Iterator[Item]:
-    """The items, telling before each how many are done; what the loop's body tells is not heard.
-
-    >>> with heard_by(lambda phase, done, total: print(done, "of", total)):
-    ...     for size in counted([3, 5]):
-    ...         tell(size, 9)
-    0 of 2
-    1 of 2
-    """
+    """The items, telling before each how many are done; what the loop's body tells is not heard."""
     hearing, mine = _HEARING.get(), object()
     if hearing is None or hearing.counting is not None:
         yield from items

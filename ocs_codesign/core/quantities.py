@@ -46,6 +46,12 @@ def parse_time(text: str) -> float:
     return _parse(text, "a time", _TIME_UNITS, "10us")
 
 
+def unit_of_bandwidth(text: str) -> Fraction:
+    """Bytes a second of a unit of bandwidth, such as ``"Gbps"`` or ``"5 GB/s"``."""
+    number = "" if text[0].isdigit() else "1"
+    return exact(parse_bandwidth(f"{number}{text}".replace(" ", "")))
+
+
 def parse_bandwidth(text: str) -> float:
     """Bytes per second of a bandwidth: ``b`` and ``bit`` are bits, ``B`` is bytes.
 
@@ -59,14 +65,7 @@ def parse_bandwidth(text: str) -> float:
 
 
 def parse_size(text: str) -> float:
-    """Bytes of a size: k, M, G, T are powers of 1000 and Ki, Mi, Gi, Ti of 1024.
-
-    >>> parse_size("1MiB"), parse_size("64 kB"), parse_size("8Mbit")
-    (1048576.0, 64000.0, 1000000.0)
-    >>> parse_size("64KB")
-    Traceback (most recent call last):
-    ValueError: '64KB' is ambiguous: write 64kB (1000 bytes each) or 64KiB (1024 bytes each)
-    """
+    """Bytes of a size: k, M, G, T are powers of 1000 and Ki, Mi, Gi, Ti of 1024."""
     return _parse(text, "a size", _SIZE_UNITS, "1MiB")
 
 

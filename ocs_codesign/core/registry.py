@@ -8,13 +8,16 @@ does; ``ocs_codesign`` itself, which stands over all packages, says whose it is.
 from __future__ import annotations
 
 import sys
+from functools import wraps
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _PROVIDERS: dict[str, str] = {}
+_TELLS = "tells_kinds"
 
 
 def later(place: str) -> Callable[..., Any]:
@@ -63,6 +66,10 @@ def offer(
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}{elsewhere(name)}")
         value = getattr(import_module(f"{package}.{home[name]}"), name)
+        if isinstance(value, FunctionType) and _TELLS not in value.__dict__:
+            # In its module too: one function whichever way it is reached, also when it is pickled.
+            value = _telling_kinds(value)
+            setattr(import_module(value.__module__), name, value)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -74,3 +81,40 @@ def offer(
 
     names = sorted([*home, *inside])
     return find, lambda: names, sorted(home)
+
+
+def _telling_kinds(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose AttributeError is a TypeError where an argument is of a wrong kind."""
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except AttributeError as error:
+            rule = _wrong_kind(function, arguments, named)
+            if rule is None:
+                raise
+            raise TypeError(rule) from error
+
+    call.__dict__[_TELLS] = True
+    return call
+
+
+def _wrong_kind(
+    function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
+) -> str | None:
+    """The first argument, or part of one, of a class that its annotation does not name."""
+    from inspect import signature
+    from re import findall
+
+    for name, value in signature(function).bind(*arguments, **named).arguments.items():
+        kind = str(function.__annotations__.get(name, "Any"))
+        words = set(findall(r"\w+", kind))
+        several = isinstance(value, list | tuple) and words & {"Sequence", "Iterable", "tuple"}
+        for part in value if several else [value]:
+            classes = {each.__name__ for each in type(part).__mro__[:-1]}
+            classes |= {"float", "Fraction"} if isinstance(part, int) else set()
+            classes |= {"None"} if part is None else set()
+            if "Any" not in words and not classes & words:
+                return f"{function.__name__} takes {name}: {kind}; {part!r:.60} is none"
+    return None

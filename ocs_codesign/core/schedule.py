@@ -455,14 +455,7 @@ class Messages:
         return self.item_size * self.num_ranks
 
     def renumbered(self, number: ArrayLike) -> Messages:
-        """The same messages where rank r is called ``number[r]``, shards with their ranks.
-
-        >>> from ocs_codesign.core.collective import Collective
-        >>> one = Messages(2, Collective("broadcast", 0), 1, [1], [0], [1], [0], [False])
-        >>> turned = one.renumbered([1, 0])
-        >>> turned.collective.root, turned.source.tolist(), turned.target.tolist()
-        (1, [1], [0])
-        """
+        """The same messages where rank r is called ``number[r]``, shards with their ranks."""
         rank = np.asarray(number, dtype=np.int64)
         if sorted(rank.tolist()) != list(range(self.num_ranks)):
             raise ValueError(f"{self.num_ranks} ranks: each has a number of its own among them")

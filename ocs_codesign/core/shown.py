@@ -7,11 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    pass
-
-from typing import TYPE_CHECKING
-
 from ocs_codesign.core.registry import provided
 
 if TYPE_CHECKING:
@@ -19,12 +14,7 @@ if TYPE_CHECKING:
 
 
 class Shown:
-    """A value that a notebook shows as the command line does.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> ">nodes</th>" in Topology(2, [0, 1], [1, 0])._repr_html_()
-    True
-    """
+    """A value that a notebook shows as the command line does."""
 
     __slots__ = ()
 
@@ -33,12 +23,7 @@ class Shown:
 
 
 class Tabular(Shown):
-    """A value that is a table as well: a row for each of what it is made of.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> Topology(2, [0, 1], [1, 0]).to_dataframe().columns.tolist()
-    ['tail', 'head', 'speed']
-    """
+    """A value that is a table as well: a row for each of what it is made of."""
 
     __slots__ = ()
 
@@ -50,5 +35,5 @@ class Tabular(Shown):
 
 def shown(value: object) -> str:
     """A value for an error message, cut to a readable length."""
-    text = repr(value)
+    text = repr(value[:61] if isinstance(value, (str, bytes, list, tuple)) else value)
     return text if len(text) <= 60 else text[:57] + "..."

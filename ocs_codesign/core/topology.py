@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
+from ocs_codesign.core.registry import provided
 from ocs_codesign.core.shown import Tabular
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ MAX_LINKS = 100_000_000
 """Largest number of links a topology may have (800 MB of endpoints)."""
 MAX_STEPS = 2**24
 """Largest number of steps that a schedule may take."""
-MAX_COSTED_STEPS = 2**20
-"""Largest number of steps whose loads are worked out: some seconds."""
+MAX_COSTED_STEPS = 2**16
+"""Largest number of steps whose loads are worked out: less than a second."""
 
 
 @final
@@ -53,8 +54,7 @@ class Symmetry:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class LinkIndex:
+class LinkIndex(NamedTuple):
     """Links grouped by one endpoint: those of node v are ``order[start[v] : start[v + 1]]``."""
 
     order: NDArray[np.int64]
@@ -142,6 +142,14 @@ class Topology(Tabular):
     def in_degrees(self) -> NDArray[np.int64]:
         """Links into every node, shape (N,)."""
         return np.bincount(self.head, minlength=self.num_nodes)
+
+    def to_networkx(self, name: str = "") -> Any:
+        """A networkx MultiDiGraph on 0 to N - 1; keys are link ids, with ``speed`` if they differ.
+
+        >>> Topology(2, [0, 1], [1, 0]).to_networkx().number_of_edges()
+        2
+        """
+        return provided("networkx graph of a topology")(self, name)
 
     @property
     def is_regular(self) -> bool:
@@ -308,6 +316,25 @@ def before(key: NDArray[Any], size: NDArray[Any]) -> NDArray[np.int64]:
     return sums
 
 
+def row_numbers(*columns: NDArray[Any]) -> NDArray[np.int64]:
+    """A number for every row of columns from 0 on, the same for the same rows, in their order.
+
+    For millions in a tenth of the time of ``np.unique`` over an axis.
+
+    >>> row_numbers(np.array([1, 0, 1, 1]), np.array([5, 6, 7, 5])).tolist()
+    [1, 0, 2, 1]
+    """
+    key, most = np.zeros(len(columns[0]), dtype=np.int64), 1
+    for column in columns:
+        size = int(column.max(initial=0)) + 1
+        if most * size >= 2**62:
+            key = np.unique(key, return_inverse=True)[1]
+            most = int(key.max(initial=0)) + 1
+        key, most = key * size + column, most * size
+    number: NDArray[np.int64] = np.unique(key, return_inverse=True)[1]
+    return number
+
+
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
     """The values in order, each once; for millions in a hundredth of the time of ``np.unique``.
 
@@ -327,8 +354,7 @@ WORD_BITS = 64
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class InNeighbours:
+class InNeighbours(NamedTuple):
     """Distinct in-neighbours of every node, self-loops left out, parallel links merged.
 
     ``node`` (int32, N x k) lists them in ascending order and is padded with the node itself;
@@ -340,12 +366,7 @@ class InNeighbours:
 
 
 def in_neighbours(topology: Topology) -> InNeighbours:
-    """The in-neighbour table of a topology.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> in_neighbours(Topology(2, [0, 0, 1, 1], [1, 1, 0, 1])).capacity.tolist()
-    [[1], [2]]
-    """
+    """The in-neighbour table of a topology."""
     nodes = topology.num_nodes
     proper = topology.tail != topology.head
     key = topology.head[proper].astype(np.int64) * nodes + topology.tail[proper]
@@ -403,10 +424,6 @@ def host_diameter(network: Network) -> int:
     """Most hops from host to host that data need, passing any switches at once.
 
     Raises ValueError if a host is not reached.
-
-    >>> from ocs_codesign.core.networks.servers import boxes
-    >>> host_diameter(boxes(3, 4, 300, 25, outer=4))
-    2
     """
     hosts = network.num_hosts
     reached, hops = identity_bits(network.num_nodes, 0, hosts), -1

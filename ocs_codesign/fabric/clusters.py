@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.core.cost import CostModel
     from ocs_codesign.core.network import Network
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.schedules.forest.optimum import Optimum
@@ -368,7 +369,8 @@ class ClusterDesign:
         """
         network, half = self.network, self.narrowest
         leaving = half.leaving()
-        if half.cut is None or network.dimension is None:
+        cut = half.bottleneck
+        if cut is None or network.dimension is None:
             return leaving
         ends = (network.tail, network.head)
         tail, head = ends[::-1] if half.tasks[0].is_sum else ends
@@ -376,7 +378,7 @@ class ClusterDesign:
         for end in ends:
             touches[network.dimension, end] = True
         is_card = touches[CARD] & touches[OUTER] & ~touches[INNER]
-        side, capacity = half.cut.side.copy(), half.cut.capacity
+        side, capacity = cut.side.copy(), cut.capacity
         at_cards = leaving[network.dimension[leaving] == CARD]
         for card in np.unique(np.concatenate([tail[at_cards], head[at_cards]])).tolist():
             if is_card[card]:
@@ -398,7 +400,8 @@ class ScoredCluster:
 
     ``baselines`` are a ring, a torus, and packet switches of the NICs' bandwidth: a rail each, and
     one of all as in a fat tree, which no way to join the NICs beats. ``messages`` are sizes in
-    bytes that times are asked for. Recipes that are ``cut_off`` no longer join all GPUs.
+    bytes that times are asked for, with a ``model`` of bandwidth 1 by its alpha and shares. Recipes
+    that are ``cut_off`` no longer join all GPUs.
     """
 
     cluster: Cluster
@@ -408,6 +411,7 @@ class ScoredCluster:
     baselines: tuple[ClusterDesign, ...]
     messages: tuple[Fraction, ...]
     cut_off: tuple[tuple[Recipe, ...], ...] = ()
+    model: CostModel | None = None
 
     @property
     def bound(self) -> ClusterDesign:
@@ -416,6 +420,8 @@ class ScoredCluster:
 
     def least_time_s(self, design: ClusterDesign, message_bytes: Fraction) -> Fraction:
         """What no schedule of steps beats for M bytes, if a step takes the cluster's alpha."""
+        if self.model is not None:
+            return self.model.time_s(design.steps, 1 / design.algbw_Bps, message_bytes)
         alpha_s = self.cluster.alpha_s or Fraction(0)
         return alpha_s * design.steps + message_bytes / design.algbw_Bps
 
@@ -430,7 +436,7 @@ class ScoredCluster:
 
 def score_cluster(
     cluster: Cluster,
-    collective: Collective,
+    collective: Collective | str,
     recipes: Sequence[Recipe | str] = (),
     messages: Sequence[Fraction] = (),
     *,
@@ -442,6 +448,7 @@ def score_cluster(
     and where none are given, a design whose rails differ is beside the frontier. Raises ValueError
     for recipes that do not fit, and if none is known.
     """
+    collective = Collective.parse(collective)
     given = [as_recipe(one, NO_GRAPHS) for one in recipes]
     if cluster.links_named and not given:
         raise ValueError(

@@ -7,14 +7,16 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum
+from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from ocs_codesign.core.shown import Shown
+from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 
 if TYPE_CHECKING:
-    from fractions import Fraction
+    from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -80,7 +82,11 @@ INLINE = (
 )
 """How to get a switch that no profile is of."""
 
+PRICED = ("nic", "transceiver", "circulator", "fibre")
+"""What a fabric may have prices of its own for, in US dollars each."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_PORT = re.compile(r"([1-9][0-9]{0,6})([AB]?)")
 
 
 @final
@@ -131,6 +137,27 @@ class PortModel(Enum):
         model.is_bidirectional, model.has_b_side = is_bidirectional, has_b_side
         model.strands = strands
         return model
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """What is behind the number of a port: its side, or nothing."""
+        return ("A", "B") if self.has_b_side else ("",)
+
+    def port(self, number: int, side: int) -> str:
+        """A port of a switch as in ``1A``; those of a switch without sides are plain numbers.
+
+        >>> PortModel.SIMPLEX.port(3, 1), PortModel.MATCHING.port(3, 1)
+        ('3B', '3')
+        """
+        return f"{number}{'AB'[side]}" if self.has_b_side else str(number)
+
+    def joined(self, a_port: int, b_port: int) -> str:
+        """A cross-connect of two ports.
+
+        >>> PortModel.SIMPLEX.joined(1, 2), PortModel.MATCHING.joined(1, 2)
+        ('1A-2B', '1-2')
+        """
+        return f"{self.port(a_port, 0)}-{self.port(b_port, 1)}"
 
     @property
     def can_turn(self) -> bool:
@@ -267,9 +294,12 @@ class Fabric(Shown):
     ``hosts`` are names, working ones first, then ``num_spare_hosts`` spare ones. ``loss_budget_db``
     is what a link may lose; a circuit loses two connectors of ``connector_loss_db``, the insertion
     loss of every switch that it crosses and, when it is bidirectional, two circulators of
-    ``circulator_loss_db``. All switches of a plane have one port model. ``servers`` says what the
-    hosts are inside, if anything is said. Raises FieldError for names used twice or of several
-    lines, planes without a switch and values out of range.
+    ``circulator_loss_db``. All switches have one port model. ``servers`` says what the hosts are
+    inside, if anything is said, ``prices`` what parts of one's own cost (see PRICED).
+    ``failed_ports`` are known beforehand, as in ``p0-s0:3A``. ``plane_hosts`` are the hosts that
+    have ports in a plane, None for all, and empty if all planes are of all. Raises FieldError for
+    names used twice, by a host and a switch too, or of several lines, port models that differ,
+    planes without a switch, ports and hosts that there are not and values out of range.
     """
 
     name: str
@@ -281,6 +311,9 @@ class Fabric(Shown):
     connector_loss_db: float
     circulator_loss_db: float
     servers: HostServers | None = None
+    prices: tuple[tuple[str, float], ...] = ()
+    failed_ports: tuple[str, ...] = ()
+    plane_hosts: tuple[tuple[str, ...] | None, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -301,6 +334,9 @@ class Fabric(Shown):
             if unclear:
                 raise FieldError(what, f"has the name {unclear[0]!r}: names are one line of text")
         _require("hosts", "" not in self.hosts, "has an empty name")
+        both = sorted({switch.name for switch in self.switches}.intersection(self.hosts))
+        rule = f"has {'/'.join(both)!r}, which is a switch too: device names are unique"
+        _require("hosts", not both, rule)
         _check_count("num_spare_hosts", self.num_spare_hosts, 0)
         rule = f"is {self.num_spare_hosts}: it must be from 0 to {len(self.hosts) - 1}, "
         rule += "as some host must work"
@@ -308,6 +344,17 @@ class Fabric(Shown):
         for name in ("loss_budget_db", "connector_loss_db", "circulator_loss_db"):
             _check_number(name, getattr(self, name))
         self._check_planes()
+        for field, given in (
+            ("prices", [name for name, _ in self.prices]),
+            ("failed_ports", self.failed_ports),
+        ):
+            twice = [name for name, count in Counter(given).items() if count > 1]
+            _require(field, not twice, f"has {twice[:1]} twice")
+        for name, price in self.prices:
+            _require("prices", name in PRICED, f"has {name!r}: they are of {', '.join(PRICED)}")
+            _check_number("prices", price)
+        self.failed_places()
+        self._check_plane_hosts()
         if self.servers is not None:
             try:
                 self.servers.check(self.num_planes, self.num_working_hosts)
@@ -315,15 +362,43 @@ class Fabric(Shown):
                 raise FieldError("servers", f"do not fit: {error}") from None
 
     def _check_planes(self) -> None:
-        models: dict[int, PortModel] = {}
         for switch in self.switches:
             model = switch.profile.port_model
-            first = models.setdefault(switch.plane, model)
-            rule = f"of plane {switch.plane} mix port models, {first.value} and {model.value}: "
-            _require("switches", first is model, rule + "a plane has one")
-        missing = min(set(range(max(models) + 2)) - set(models))
+            rule = f"of planes {self.switches[0].plane} and {switch.plane} mix port models, "
+            rule += f"{self.port_model.value} and {model.value}: a fabric has one"
+            _require("switches", model is self.port_model, rule)
+        planes = {switch.plane for switch in self.switches}
+        missing = min(set(range(max(planes) + 2)) - planes)
         rule = f"of plane {missing} are none: planes count from 0 without gaps"
-        _require("switches", missing > max(models), rule)
+        _require("switches", missing > max(planes), rule)
+
+    def _check_plane_hosts(self) -> None:
+        if not self.plane_hosts:
+            return
+        field, there = "plane_hosts", set(self.hosts)
+        _require(field, len(self.plane_hosts) == self.num_planes, "must be given for every plane")
+        for plane, names in enumerate(self.plane_hosts):
+            unknown = [name for name in names or () if name not in there]
+            rule = f"of plane {plane} have {', '.join(unknown[:1])!r}: there is no such host"
+            _require(field, not unknown, rule)
+            _require(field, names != (), f"of plane {plane} are none: somebody has ports in it")
+            rule = f"of plane {plane} are some: the states of restricted switches are of all hosts"
+            _require(field, names is None or not self.port_model.has_states, rule)
+            rule = f"of plane {plane} are some: where servers are described, planes are of all"
+            _require(field, names is None or self.servers is None, rule)
+
+    def members(self, plane: int) -> NDArray[np.bool_]:
+        """Which hosts have ports in a plane."""
+        names = self.plane_hosts[plane] if self.plane_hosts else None
+        if names is None:
+            return np.ones(len(self.hosts), dtype=bool)
+        mine = set(names)
+        return np.array([host in mine for host in self.hosts])
+
+    def planes_of_hosts(self) -> NDArray[np.int64]:
+        """How many planes every host has ports in."""
+        members = [self.members(plane) for plane in range(self.num_planes)]
+        return np.asarray(np.stack(members).sum(axis=0, dtype=np.int64))
 
     @property
     def num_planes(self) -> int:
@@ -332,9 +407,12 @@ class Fabric(Shown):
 
     @property
     def num_ports_per_host(self) -> int:
-        """Transceivers of a host, which share its bandwidth: two in a TWO_SIDED plane, else one."""
-        models = {switch.plane: switch.profile.port_model for switch in self.switches}
-        return sum(model.ports_per_host for model in models.values())
+        """Transceivers of a host, which share its bandwidth: two in a TWO_SIDED plane, else one.
+
+        Where only some hosts have ports in a plane, of the host that has most.
+        """
+        planes = int(self.planes_of_hosts().max()) if self.plane_hosts else self.num_planes
+        return planes * self.port_model.ports_per_host
 
     @property
     def num_working_hosts(self) -> int:
@@ -345,9 +423,58 @@ class Fabric(Shown):
         """The switches of a plane, in order."""
         return tuple(switch for switch in self.switches if switch.plane == plane)
 
-    def port_model(self, plane: int) -> PortModel:
-        """The port model of a plane's switches."""
-        return self.switches_of(plane)[0].profile.port_model
+    @property
+    def port_model(self) -> PortModel:
+        """The port model of all switches."""
+        return self.switches[0].profile.port_model
+
+    def failed_places(self) -> dict[str, tuple[int, int, int]]:
+        """The switch, side (0 A, 1 B) and number of every port that is known to have failed."""
+        sides = self.port_model.sides
+        switches = {switch.name: at for at, switch in enumerate(self.switches)}
+        places = {}
+        for text in self.failed_ports:
+            name, _, port = text.rpartition(":")
+            match = _PORT.fullmatch(port)
+            there = switches.get(name)
+            rule = f"has {text!r}: ports are as {self.switches[0].name}:3{sides[0]}"
+            if match is None or there is None or match[2] not in sides:
+                raise FieldError("failed_ports", rule)
+            most = self.switches[there].num_ports
+            rule = f"has {text!r}: {name} has ports 1 to {most}"
+            _require("failed_ports", int(match[1]) <= most, rule)
+            places[text] = there, sides.index(match[2]), int(match[1])
+        return places
+
+    def usable_ports(self) -> list[list[list[int]]]:
+        """The numbers of the ports of every switch and side that are neither spare nor failed."""
+        failed = set(self.failed_places().values())
+        return [
+            [
+                [port for port in range(1, switch.num_usable + 1) if (at, side, port) not in failed]
+                for side in range(1 + self.port_model.has_b_side)
+            ]
+            for at, switch in enumerate(self.switches)
+        ]
+
+    @property
+    def overlap(self) -> bool:
+        """Whether a plane changes while the others send; else the whole fabric stops."""
+        return all(switch.profile.change.overlap for switch in self.switches)
+
+    def dead_time_s(self, num_changed: Mapping[int, int]) -> Fraction:
+        """How long a change of so many circuits of each plane takes, 0 if there are none.
+
+        Planes change side by side, each as fast as its slowest switch; where the whole fabric stops
+        each has all circuits to wait for.
+        """
+        total = sum(num_changed.values())
+        times = (
+            switch.profile.change.dead_time_s(count if self.overlap else total)
+            for switch in self.switches
+            if (count := num_changed.get(switch.plane, 0))
+        )
+        return max(times, default=Fraction(0))
 
     def loss_db(self, plane: int, num_stages: int = 1) -> float:
         """The loss of a circuit of a plane through so many of its switches, the worst of them."""
@@ -418,35 +545,50 @@ def fabric_facts(fabric: Fabric) -> FabricFacts:
     return FabricFacts(planes, bandwidth, tuple(findings))
 
 
+def check_usable(fabric: Fabric) -> None:
+    """InfeasibleError if what is amiss with a plane leaves it dark whatever the topology.
+
+    A design with a link for every port of a host needs all planes.
+    """
+    facts = fabric_facts(fabric)
+    if facts.findings:
+        too_few = any(each.num_usable < _num_wanted(fabric, each.plane) for each in facts.planes)
+        raise InfeasibleError(Reason.PORTS if too_few else Reason.LOSS, facts.findings[0])
+
+
 def _plane_facts(fabric: Fabric, plane: int) -> PlaneFacts:
     switches = fabric.switches_of(plane)
     model = switches[0].profile.port_model
     staged = model.has_b_side and model is not PortModel.RESTRICTED
     num_circuits = fabric.num_working_hosts if model.has_b_side else fabric.num_working_hosts // 2
-    changes = [switch.profile.change for switch in switches]
     return PlaneFacts(
         plane,
         model,
         tuple(dict.fromkeys(switch.profile.name for switch in switches)),
         len(switches),
-        sum(switch.num_usable for switch in switches),
+        sum(
+            min(map(len, ports))
+            for ports, switch in zip(fabric.usable_ports(), fabric.switches, strict=True)
+            if switch.plane == plane
+        ),
         sum(switch.num_spares for switch in switches),
         fabric.loss_db(plane, DIRECT),
         fabric.loss_db(plane, THREE_STAGES) if staged else None,
-        (
-            max(change.dead_time_s(1) for change in changes),
-            max(change.dead_time_s(num_circuits) for change in changes),
-        ),
+        (fabric.dead_time_s({plane: 1}), fabric.dead_time_s({plane: num_circuits})),
     )
+
+
+def _num_wanted(fabric: Fabric, plane: int) -> int:
+    return int(np.count_nonzero(fabric.members(plane)[: fabric.num_working_hosts]))
 
 
 def _findings(fabric: Fabric, facts: PlaneFacts) -> list[str]:
     findings = []
-    if facts.num_usable < fabric.num_working_hosts:
+    if facts.num_usable < _num_wanted(fabric, facts.plane):
         side = " a side" if facts.port_model.has_b_side else ""
         findings.append(
             f"plane {facts.plane} has {facts.num_usable} usable ports{side} for "
-            f"{fabric.num_working_hosts} working hosts"
+            f"{_num_wanted(fabric, facts.plane)} working hosts"
         )
     if facts.loss_db > fabric.loss_budget_db:
         findings.append(

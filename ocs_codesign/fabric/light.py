@@ -213,8 +213,8 @@ def light_paths(configuration: Configuration) -> tuple[LightPath, ...]:
     fabric = configuration.cabling.fabric
     loss = [exact(switch.profile.insertion_loss_db) for switch in fabric.switches]
     ends = 2 * exact(fabric.connector_loss_db)
-    circulators = 2 * exact(fabric.circulator_loss_db)
-    two_way = [fabric.port_model(plane).is_bidirectional for plane in range(fabric.num_planes)]
+    if fabric.port_model.is_bidirectional:
+        ends += 2 * exact(fabric.circulator_loss_db)
     budget = exact(fabric.loss_budget_db)
     paths = []
     for plane, rows in zip(
@@ -222,5 +222,5 @@ def light_paths(configuration: Configuration) -> tuple[LightPath, ...]:
     ):
         switches = tuple(configuration.switch[rows].tolist())
         lost = sum((loss[switch] for switch in switches), ends)
-        paths.append(LightPath(plane, switches, lost + circulators * two_way[plane], budget))
+        paths.append(LightPath(plane, switches, lost, budget))
     return tuple(paths)

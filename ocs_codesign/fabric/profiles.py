@@ -136,7 +136,8 @@ def fabric_price(fabric: Fabric) -> PriceList:
     """List estimates of a fabric: switch ports, and per port of a host a transceiver and a NIC.
 
     Spare ports and spare hosts are bought too. A port takes the slowest transceiver that is fast
-    enough for its part of the host's bandwidth, or several of the fastest.
+    enough for its part of the host's bandwidth, or several of the fastest. Prices of the fabric's
+    own take the place of estimates; fibres, one a strand of a host, are counted only with one.
     """
     ports: Counter[tuple[str, float | None]] = Counter()
     other_ports_usd = 0.0
@@ -146,15 +147,18 @@ def fabric_price(fabric: Fabric) -> PriceList:
         others = profile.num_ports - switch.num_ports
         other_ports_usd += others * (profile.price_usd_per_port or 0.0)
     items = [PriceItem(f"{name} port", count, usd) for (name, usd), count in ports.items()]
-    num_ports = len(fabric.hosts) * fabric.num_ports_per_host
+    num_ends = int(fabric.planes_of_hosts().sum())
+    num_ports = num_ends * fabric.port_model.ports_per_host
     bits_per_s = exact(fabric.cost_model.node_bandwidth_Bps) * 8 / fabric.num_ports_per_host
     rate, each = _rate(bits_per_s / 10**9)
-    items.append(PriceItem(f"{rate}G transceiver", num_ports * each, TRANSCEIVERS_USD[rate]))
-    items.append(PriceItem(f"{rate}G NIC", num_ports * each, NICS_USD[rate]))
-    models = {switch.plane: switch.profile.port_model for switch in fabric.switches}
-    two_way = sum(model.ports_per_host for model in models.values() if model.is_bidirectional)
-    if two_way:
-        items.append(PriceItem("circulator", len(fabric.hosts) * two_way * each, None))
+    own = dict(fabric.prices)
+    for name, usd in (("transceiver", TRANSCEIVERS_USD[rate]), ("NIC", NICS_USD[rate])):
+        items.append(PriceItem(f"{rate}G {name}", num_ports * each, own.get(name.lower(), usd)))
+    if fabric.port_model.is_bidirectional:
+        items.append(PriceItem("circulator", num_ports * each, own.get("circulator")))
+    if "fibre" in own:
+        strands = num_ends * len(set(fabric.port_model.strands))
+        items.append(PriceItem("fibre", strands, own["fibre"]))
     return PriceList(tuple(items), other_ports_usd)
 
 
@@ -228,11 +232,11 @@ def cluster_of(fabric: Fabric) -> Cluster:
     inside = fabric.servers
     if inside is None:
         raise ValueError("nothing is said of servers: describe what the hosts are inside")
-    models = [fabric.port_model(plane) for plane in range(fabric.num_planes)]
+    model = fabric.port_model
     port_Bps = exact(fabric.cost_model.node_bandwidth_Bps) / fabric.num_ports_per_host  # noqa: N806
     cards = [
         Card(
-            sum(models[plane].ports_per_host for plane in nic.planes or range(len(models))),
+            (len(nic.planes) or fabric.num_planes) * model.ports_per_host,
             *(port_Bps, nic.gpus, nic.host_Bps),
         )
         for nic in inside.nics
@@ -247,6 +251,6 @@ def cluster_of(fabric: Fabric) -> Cluster:
         tuple(cards),
         inside.wiring,
         inside.relay,
-        any(model.is_bidirectional for model in models),
+        model.is_bidirectional,
         alpha_s=exact(fabric.cost_model.alpha_s),
     )

@@ -114,23 +114,10 @@ class Port:
         return f"{self.number}{self.side}"
 
 
-def port_name(port: int, side: int, *, has_b_side: bool = True) -> str:
-    """A port of a switch as in ``1A``; those of a switch without sides are plain numbers.
-
-    >>> port_name(3, 1), port_name(3, 1, has_b_side=False)
-    ('3B', '3')
-    """
-    return f"{port}{'AB'[side]}" if has_b_side else str(port)
-
-
-def cross_connect_name(a_port: int, b_port: int, *, has_b_side: bool = True) -> str:
-    """Two ports that are joined, as in ``1A-2B``.
-
-    >>> cross_connect_name(1, 2), cross_connect_name(1, 2, has_b_side=False)
-    ('1A-2B', '1-2')
-    """
-    ends = port_name(a_port, 0, has_b_side=has_b_side), port_name(b_port, 1, has_b_side=has_b_side)
-    return "-".join(ends)
+def port_at(fabric: Fabric, switch: int, side: int, number: int) -> Port:
+    """A port by the number of its switch, its side (0 A, 1 B) and its number there."""
+    model = fabric.port_model
+    return Port(fabric.switches[switch].name, model.sides[side * model.has_b_side], number)
 
 
 def strand_numbers(fabric: Fabric) -> NDArray[np.int64]:
@@ -138,11 +125,9 @@ def strand_numbers(fabric: Fabric) -> NDArray[np.int64]:
 
     Strands count from 1 by plane, then host, then side; a side without a strand has no number.
     """
-    hosts, planes = len(fabric.hosts), fabric.num_planes
-    sides = np.array([len(set(fabric.port_model(plane).strands)) for plane in range(planes)])
-    first = 1 + hosts * (np.cumsum(sides) - sides)
-    host, plane, side = np.indices((hosts, planes, 2))
-    return np.asarray(first[plane] + host * sides[plane] + side)
+    hosts, sides = len(fabric.hosts), len(set(fabric.port_model.strands))
+    host, plane, side = np.indices((hosts, fabric.num_planes, 2))
+    return np.asarray(1 + (plane * hosts + host) * sides + side)
 
 
 def cable_name(number: int, *, is_trunk: bool = False) -> str:
@@ -202,8 +187,7 @@ def port_of_cable(cabling: Cabling, name: str) -> Port:
     switches, numbers = cabling.fabric.switches, strand_numbers(cabling.fabric)
     for plane, host, side, switch, number in host_strands(cabling).tolist():
         if cable_name(numbers[host, plane, side]) == name:
-            has_sides = switches[switch].profile.port_model.has_b_side
-            return Port(switches[switch].name, "AB"[side] if has_sides else "", number)
+            return port_at(cabling.fabric, switch, side, number)
     trunks = zip(cabling.trunk_number.tolist(), cabling.trunks.tolist(), strict=True)
     for trunk, (_, _, switch, number) in trunks:
         if cable_name(trunk, is_trunk=True) == name:
@@ -221,8 +205,7 @@ def port_use(
     used, broken = used_ports(cabling), set(failed)
     rows = []
     for number, switch in enumerate(cabling.fabric.switches):
-        sides = "AB" if switch.profile.port_model.has_b_side else ("",)
-        for side, name in enumerate(sides):
+        for side, name in enumerate(switch.profile.port_model.sides):
             places = [(number, side, port) for port in range(1, switch.num_ports + 1)]
             lost = broken.intersection(places)
             busy = used.intersection(places) - lost
@@ -396,7 +379,7 @@ _Ends: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32
 def _direct(
     cabling: Cabling, plane: int, a_host: NDArray[np.int32], b_host: NDArray[np.int32]
 ) -> list[_Ends]:
-    b_port = cabling.b_port if cabling.fabric.port_model(plane).has_b_side else cabling.a_port
+    b_port = cabling.b_port if cabling.fabric.port_model.has_b_side else cabling.a_port
     at = cabling.a_switch[a_host, plane], cabling.a_port[a_host, plane], b_port[b_host, plane]
     return [at]
 

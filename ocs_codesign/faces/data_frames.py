@@ -142,12 +142,16 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
     rows = [
         (
             *(each.entrant.label, each.entrant.is_classic, each.steps, size),
-            *(each.times_s[place], comparison.least_s[place], comparison.busbw_Bps(each, place)),
+            *(
+                each.times_s[place],
+                comparison.least_s[place],
+                comparison.busbw_Bps(each, place) / 1e9,
+            ),
         )
         for each in comparison.played
         for place, size in enumerate(contest.sizes_bytes)
     ]
-    names = ("entrant", "is_classic", "steps", "size_bytes", "time_s", "bound_s", "busbw_Bps")
+    names = ("entrant", "is_classic", "steps", "size_bytes", "time_s", "bound_s", "busbw_GBps")
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
 

@@ -281,7 +281,7 @@ def _fabric(fabric: Fabric) -> Iterator[Section]:
 
 
 def _deployment(deployment: Deployment) -> Iterator[Section]:
-    yield Facts(("fabric", deployment.fabric.name), ("is up", deployment.up))
+    yield Facts(("fabric", deployment.fabric.name), (f"is {deployment.standing}", deployment.up))
     rows = [
         (
             made.name,

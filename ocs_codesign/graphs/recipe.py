@@ -17,7 +17,7 @@ from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost, total
 from ocs_codesign.core.given import kind_of
 from ocs_codesign.core.registry import provided
-from ocs_codesign.core.topology import MAX_COSTED_STEPS, MAX_LINKS
+from ocs_codesign.core.topology import MAX_COSTED_STEPS
 
 if TYPE_CHECKING:
     from ocs_codesign.core.schedule import Schedule
@@ -355,6 +355,8 @@ def _graph(recipe: Recipe, transposed: bool) -> Topology:
 
 
 MAX_NODES = 2**64
+MAX_BUILT_LINKS = 2**21
+"""Links that a recipe's graph may have: some 200 MB while it is built and looked at."""
 
 
 @final
@@ -369,12 +371,17 @@ class Shape:
         if self.num_nodes > MAX_NODES or self.degree > MAX_NODES:
             raise ValueError("a topology has at most 2^64 nodes and as many ports")
 
+    @property
+    def is_buildable(self) -> bool:
+        """Whether the graph has few enough links to hold in memory."""
+        return self.num_nodes * self.degree <= MAX_BUILT_LINKS
+
     def check_buildable(self) -> None:
         """ValueError if the graph has too many links to hold in memory."""
-        if self.num_nodes * self.degree > MAX_LINKS:
+        if not self.is_buildable:
             raise ValueError(
                 f"{self.num_nodes} nodes of degree {self.degree} have too many links to build: "
-                f"at most {MAX_LINKS} are supported"
+                f"at most {MAX_BUILT_LINKS} are supported"
             )
 
 

@@ -57,6 +57,7 @@ EXPANSIONS: Registry[Expanded] = Registry(
         "expansions.product": "Product Power",
         "expansions.reverse": "Transpose Bidirected",
         "expansions.edits": "Excise Insert Swap Splice",
+        "expansions.late": "Late",
     }
 )
 """Every expansion."""

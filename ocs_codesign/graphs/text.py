@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections import ChainMap
 from dataclasses import dataclass
+from inspect import signature
+from math import prod
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.core.given import as_topology, kind_of
@@ -39,6 +41,9 @@ def parse(text: str) -> Recipe:
     """
     if not isinstance(text, str) or not text.strip():
         raise ValueError("a recipe is a text such as 'Line(CompleteBipartite(4))': it is empty")
+    if "(" not in text and not set("./\\").isdisjoint(text):
+        more = f"is it a file? Give --graph {text.strip()}; in Python import_graph reads it"
+        raise ValueError(f"{_short(text)} is no recipe: {more}")
     value = _parsed(text, "recipe", _CLASSES)
     if not isinstance(value, Recipe):
         raise ValueError(f"{_short(text)} is not a recipe")
@@ -78,12 +83,21 @@ def _parsed(
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"cannot read {_short(text)} as a {what}: not a call expression") from None
+        raise ValueError(f"cannot read {_short(text)} as a {what}: {_unreadable(text)}") from None
     try:
         return _Reader(what, classes, builders or {}).value(tree.body, 0)
     except _NotAllowedError as error:
         part = ast.get_source_segment(text, error.node) or text
         raise ValueError(f"{_short(part)} is not allowed in a {what}") from None
+
+
+def _unreadable(text: str) -> str:
+    """Why a text is no call, for people who wrote it."""
+    if text.startswith("#"):
+        return "a handle is # and 4 hexadecimal digits or more"
+    if text.count("(") != text.count(")"):
+        return "its parentheses do not match"
+    return "it is no call such as Complete(4)"
 
 
 def as_recipe(value: Recipe | str, instead: str = "") -> Recipe:
@@ -101,8 +115,6 @@ def as_recipe(value: Recipe | str, instead: str = "") -> Recipe:
             f"{kind_of(value)} is no recipe, which is a call such as Complete(4) or its text"
             + (f"; {instead}" if instead else "")
         )
-    if "(" not in value and not set("./\\").isdisjoint(value):
-        raise ValueError(f"{_short(value)} is no recipe: import_graph reads the graph in a file")
     return parse(value)
 
 
@@ -174,13 +186,33 @@ class _Reader:
             arguments = [_graph(value) for value in arguments]
             options = {key: _graph(value) for key, value in options.items()}
         try:
+            if name in self.builders:
+                _check_counts(name, signature(kind).bind(*arguments, **options).arguments)
             return kind(*arguments, **options)
         except TypeError:
             count = len(arguments) + len(options)
-            raise ValueError(
-                f"{name} does not take {'these ' * bool(options)}{count} "
-                f"argument{'s' * (count != 1)}"
-            ) from None
+            given = f"{'these ' * bool(options)}{count} argument{'s' * (count != 1)}"
+            right = f": write it as {name}({kind.samples[-1]})" if hasattr(kind, "samples") else ""
+            raise ValueError(f"{name} does not take {given}{right}") from None
+
+
+MAX_COUNTED = 2**18
+"""What numbers of hosts, boxes and switches may multiply to."""
+
+
+def _check_counts(name: str, given: Mapping[str, Any]) -> None:
+    """ValueError for a network that is too large to build, told by its numbers of things."""
+    total = 1
+    for key, value in given.items():
+        if key.startswith(("num_", "hosts_per_")) or key in {"sizes", "children"}:
+            values = value if isinstance(value, tuple) else (value,)
+            total *= prod(each for each in values if type(each) is int and each > 0)
+        elif key == "parents" and isinstance(value, tuple):
+            total *= max((each for each in value if type(each) is int), default=1)
+    if total > MAX_COUNTED:
+        raise ValueError(
+            f"{name} of so many: its numbers multiply to {total}, at most {MAX_COUNTED} are built"
+        )
 
 
 def _graph(value: Any) -> Any:

@@ -76,7 +76,7 @@ class ProgramFormat:
     format is one of plans; ``check`` is for formats that carry no data, so that what they hold is
     no plan. What they cannot take is a ValueError with the rule. A file whose name ends with
     ``suffix`` and begins with one of ``marks`` is told to be of this format. ``made_for`` says who
-    reads it.
+    reads it. ``keeps_operations``: its files have those of the program, one by one.
     """
 
     description: str
@@ -87,6 +87,7 @@ class ProgramFormat:
     check: Callable[[Path], CheckedFile] | None = None
     suffix: str = ""
     marks: tuple[bytes, ...] = ()
+    keeps_operations: bool = False
 
 
 _HERE = "ocs_codesign.interop"
@@ -99,6 +100,7 @@ FORMATS: dict[str, ProgramFormat] = {
         write=later(f"{_HERE}.msccl.write.export_msccl"),
         read=later(f"{_HERE}.msccl.programs.read_msccl"),
         suffix=".msccl.xml",
+        keeps_operations=True,
         marks=(b"<algo",),
     ),
     "rccl": ProgramFormat(
@@ -107,6 +109,7 @@ FORMATS: dict[str, ProgramFormat] = {
         write=later(f"{_HERE}.msccl.write.export_rccl"),
         read=later(f"{_HERE}.msccl.write.read_rccl"),
         suffix=".rccl.xml",
+        keeps_operations=True,
         marks=(b"<algo",),
     ),
     "mscclpp": ProgramFormat(
@@ -123,6 +126,7 @@ FORMATS: dict[str, ProgramFormat] = {
         write=later(f"{_HERE}.native.write_program_json"),
         read=later(f"{_HERE}.native.read_json"),
         suffix=".program.json",
+        keeps_operations=True,
         marks=(b'"ocs-program"',),
     ),
     "program-npz": ProgramFormat(
@@ -131,6 +135,7 @@ FORMATS: dict[str, ProgramFormat] = {
         write=later(f"{_HERE}.native.write_program_archive"),
         read=later(f"{_HERE}.native.read_native_archive"),
         suffix=".program.npz",
+        keeps_operations=True,
     ),
     "json": ProgramFormat(
         "native JSON of a schedule",
@@ -165,6 +170,14 @@ FORMATS: dict[str, ProgramFormat] = {
         "inputs of ASTRA-sim",
         "ASTRA-sim, its congestion-aware analytical build: README.txt has the command",
         write=later(f"{_HERE}.astra_sim.write_astra_sim"),
+    ),
+    "goal": ProgramFormat(
+        "GOAL, messages and times of ranks",
+        "LogGOPSim and ATLAHS",
+        write=later(f"{_HERE}.goal.write_goal"),
+        check=later(f"{_HERE}.goal.checked_goal"),
+        suffix=".goal",
+        marks=(b"num_ranks",),
     ),
     "nccl-graph": ProgramFormat(
         "NCCL graph XML",

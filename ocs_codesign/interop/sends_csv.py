@@ -56,7 +56,7 @@ _MAX_NODES = 2**20
 
 @final
 @dataclass(frozen=True, slots=True)
-class SendRow:
+class _SendRow:
     """A line of sends; ``link`` is None where the two nodes say which it is."""
 
     step: int
@@ -71,7 +71,7 @@ class SendRow:
 
 @final
 @dataclass(frozen=True, slots=True)
-class LinkRow:
+class _LinkRow:
     """A line of links."""
 
     link: int
@@ -81,7 +81,7 @@ class LinkRow:
 
 
 _NODE, _NUMBER = count_to(_MAX_NODES, least=0), count_to(2**31 - 1, least=0)
-LAYOUT: RecordLayout[SendRow] = RecordLayout(
+LAYOUT: RecordLayout[_SendRow] = RecordLayout(
     whole="list of sends",
     record="send",
     fields={
@@ -95,13 +95,13 @@ LAYOUT: RecordLayout[SendRow] = RecordLayout(
         "link": ("link", _NUMBER),
     },
     required=("step", "source", "target", "item"),
-    make=SendRow,
+    make=_SendRow,
     most=MAX_SENDS,
     other="about",
 )
 """Every column of sends."""
 
-LINK_LAYOUT: RecordLayout[LinkRow] = RecordLayout(
+LINK_LAYOUT: RecordLayout[_LinkRow] = RecordLayout(
     whole="list of links",
     record="link",
     fields={
@@ -111,7 +111,7 @@ LINK_LAYOUT: RecordLayout[LinkRow] = RecordLayout(
         "speed": ("speed", count_to(2**31 - 1)),
     },
     required=("link", "source", "target"),
-    make=LinkRow,
+    make=_LinkRow,
     most=MAX_SENDS,
     other="about",
 )
@@ -132,16 +132,7 @@ def read_sends(path: Path) -> Plan:
 
 
 def parse_sends(data: bytes, name: str, links: tuple[str, bytes] | None = None) -> Plan:
-    """The plan of a content, with the name and the content of its links if there are any.
-
-    >>> text = b'''# {"collective": "allgather", "num_nodes": 2, "num_chunks": 1}
-    ... step,source,target,item
-    ... 1,0,1,0
-    ... 1,1,0,1
-    ... '''
-    >>> print(parse_sends(text, "swap"))
-    Schedule(allgather, 2 sends in 1 steps, 1 chunks a shard, Topology(2 nodes, 2 links, degree 1))
-    """
+    """The plan of a content, with the name and the content of its links if there are any."""
     about = _about(data, name)
     placed = parse_records(data, name, LAYOUT, is_json=False)[0]
     rows = [row for _, row in placed]
@@ -193,7 +184,7 @@ def _messages(
     about: dict[str, Any],
     collective: Collective,
     columns: dict[str, NDArray[np.int64]],
-    rows: list[SendRow],
+    rows: list[_SendRow],
 ) -> Messages:
     if any(row.link is not None for row in rows) or set(columns["lo"].tolist()) - {0}:
         raise ValueError("messages are of whole items between ranks: no link, no lo")
@@ -215,8 +206,8 @@ def _schedule(
     about: dict[str, Any],
     collective: Collective,
     columns: dict[str, NDArray[np.int64]],
-    rows: list[SendRow],
-    table: list[tuple[str, LinkRow]] | None,
+    rows: list[_SendRow],
+    table: list[tuple[str, _LinkRow]] | None,
 ) -> Schedule:
     nodes, hosts = about["num_nodes"], about.get("num_hosts", about["num_nodes"])
     topology, link = (
@@ -237,7 +228,7 @@ def _schedule(
 
 
 def _used_links(
-    nodes: int, columns: dict[str, NDArray[np.int64]], rows: list[SendRow]
+    nodes: int, columns: dict[str, NDArray[np.int64]], rows: list[_SendRow]
 ) -> tuple[Topology, NDArray[np.int64]]:
     """Links as sends name them, or the pair of nodes that each is between, numbered from 0."""
     pair = columns["source"] * (_MAX_NODES + 1) + columns["target"]
@@ -253,7 +244,7 @@ def _used_links(
 
 
 def _listed_links(
-    nodes: int, rows: list[SendRow], table: list[tuple[str, LinkRow]]
+    nodes: int, rows: list[_SendRow], table: list[tuple[str, _LinkRow]]
 ) -> tuple[Topology, NDArray[np.int64]]:
     listed = [row for _, row in table]
     for at, (place, given) in enumerate(table):
@@ -278,7 +269,7 @@ def _columns(ends: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
     return list(tail), list(head)
 
 
-def _links(name: str, data: bytes) -> list[tuple[str, LinkRow]]:
+def _links(name: str, data: bytes) -> list[tuple[str, _LinkRow]]:
     table = parse_records(data, name, LINK_LAYOUT, is_json=False)[0]
     if not table:
         raise ValueError(f"{name}: there are no links")

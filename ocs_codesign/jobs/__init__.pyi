@@ -16,8 +16,10 @@ from ocs_codesign.jobs.cluster_design.outcomes import JobOutcome as JobOutcome
 from ocs_codesign.jobs.cluster_design.planning import CodesignPlan as CodesignPlan
 from ocs_codesign.jobs.cluster_design.planning import codesign as codesign
 from ocs_codesign.jobs.files.job_cluster_files import load_job_cluster as load_job_cluster
+from ocs_codesign.jobs.files.job_cluster_files import load_room as load_room
 from ocs_codesign.jobs.files.job_files import load_job as load_job
 from ocs_codesign.jobs.files.job_files import load_training as load_training
+from ocs_codesign.jobs.files.step_files import load_step as load_step
 from ocs_codesign.jobs.fused import Accelerator as Accelerator
 from ocs_codesign.jobs.fused import FusedOperator as FusedOperator
 from ocs_codesign.jobs.job_draft import JobDraft as JobDraft
@@ -28,5 +30,12 @@ from ocs_codesign.jobs.models.layer import Recommender as Recommender
 from ocs_codesign.jobs.models.layer import ResidualNetwork as ResidualNetwork
 from ocs_codesign.jobs.models.layer import Transformer as Transformer
 from ocs_codesign.jobs.policies import compare_policies as compare_policies
+from ocs_codesign.jobs.rank_orders import rank_order as rank_order
+from ocs_codesign.jobs.rank_orders import ring_traffic as ring_traffic
 from ocs_codesign.jobs.reconfigured.planning import plan_iteration as plan_iteration
 from ocs_codesign.jobs.reconfigured.prices import configured as configured
+from ocs_codesign.jobs.training.division import Division as Division
+from ocs_codesign.jobs.training.fitting import calibrate_steps as calibrate_steps
+from ocs_codesign.jobs.training.room import Room as Room
+from ocs_codesign.jobs.training.search import rank_divisions as rank_divisions
+from ocs_codesign.jobs.training.step import estimate_step as estimate_step

@@ -16,10 +16,10 @@ import numpy as np
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.shown import Tabular
 from ocs_codesign.core.topology import starts_of
-from ocs_codesign.jobs.columns import IssueColumns, IssueRule, Pieces
 from ocs_codesign.jobs.job_graph import COMPUTE, FIRST_COLLECTIVE, MAX_NODES, RECEIVE, JobGraph, csr
-from ocs_codesign.jobs.kernels import run_job
 from ocs_codesign.jobs.order_kernels import longest_between, topological_order
+from ocs_codesign.schedules.simulate.columns import IssueRule, JobColumns, Pieces
+from ocs_codesign.schedules.simulate.event_kernels import run as run_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,26 +164,27 @@ def run(graph: JobGraph, discipline: Discipline | None = None) -> JobRun:
     """
     discipline = discipline or Discipline()
     num = graph.num_nodes
-    start, end = np.full((2, num), -1, dtype=np.int64)
     pieces = np.zeros((3, 2 * num + 1), dtype=np.int64)
-    loop = for_work(run_job, _ROUNDS_A_NODE * num)
-    ended, num_pieces = loop(
-        *(issue_columns(graph), graph.work, graph.latency, issue_rule(discipline)),
-        *(start, end, Pieces(*pieces)),
+    overlaps = graph.is_communication & (discipline.window > 1)
+    columns = job_columns(graph, graph.ticks, np.where(overlaps, graph.latency, 0))
+    ended, num_pieces, _ = for_work(run_events, _ROUNDS_A_NODE * num)(
+        *(None, None, None, None, columns, issue_rule(discipline, in_turn=True)),
+        *(Pieces(*pieces), None, None),
     )
     if ended < num:
-        raise_stuck(graph, end)
-    return JobRun(graph, start, end, *(column[:num_pieces] for column in pieces))
+        raise_stuck(graph, columns.end)
+    served = (column[:num_pieces] for column in pieces)
+    return JobRun(graph, columns.start, columns.end, *served)
 
 
-def issue_rule(discipline: Discipline) -> IssueRule:
-    """How ranks issue, as loops of events read it."""
+def issue_rule(discipline: Discipline, *, in_turn: bool) -> IssueRule:
+    """How ranks issue, as the loop of events reads it."""
     order, window = discipline.order.value, discipline.window
-    return IssueRule(order, window, discipline.exclusive, discipline.preemptive)
+    return IssueRule(order, window, discipline.exclusive, discipline.preemptive, in_turn)
 
 
-def issue_columns(graph: JobGraph) -> IssueColumns:
-    """What loops of events read of a job."""
+def job_columns(graph: JobGraph, ticks: NDArray[np.int64], lag: NDArray[np.int64]) -> JobColumns:
+    """What the loop of events reads of a job whose nodes take ``ticks``, ``lag`` of them beside."""
     num = graph.num_nodes
     kind = np.minimum(graph.kind, FIRST_COLLECTIVE)
     order = np.lexsort((np.arange(num), graph.priority))
@@ -198,9 +199,10 @@ def issue_columns(graph: JobGraph) -> IssueColumns:
         ]
     ).astype(np.int64)
     waits = np.diff(graph.wait_start)
-    return IssueColumns(
+    return JobColumns(
         *(kind, graph.owner, graph.instance, num_members, *members_of(graph)),
-        *(waits, *graph.after(), rank, order, slots),
+        *(waits, *graph.after(), rank, order, slots, ticks - lag, lag),
+        *np.full((2, num), -1, dtype=np.int64),
     )
 
 
@@ -315,15 +317,10 @@ def period_bound_s(graph: JobGraph) -> Fraction:
     talks = graph.is_communication
     computes = graph.kind == COMPUTE
     weight = np.where(computes, graph.ticks, np.where(talks, graph.work, 0))
-    loads = [
-        np.bincount(graph.owner[which], weight[which].astype(float), graph.num_owners).max(
-            initial=0
-        )
+    bound = max(
+        int(_sums(graph.owner[which], weight[which], graph.num_owners).max(initial=0))
         for which in (computes, talks)
-    ]
-    if max(loads) >= 2**53:
-        raise ValueError("the job takes 2^53 ticks or more: coarser ticks are needed")
-    bound = int(max(loads))
+    )
     if not len(graph.carried):
         return max(bound, _longest(graph, weight)) * graph.tick_s
     vertex, start, after, order = _meeting_order(graph)

@@ -32,7 +32,8 @@ NANOSECOND = Fraction(1, 10**9)
 class JobGraph:
     """Nodes that compute, send, receive or take part in a collective, in columns.
 
-    A node is of an owner: a rank, or a class of like ranks, ``ranks[owner]`` many. Columns, one
+    A node is of an owner: a rank, or a class of like ranks, ``ranks[owner]`` many, or of none: what
+    computes beside a rank, as its processor does. Columns, one
     entry a node: ``kind`` (int8, see KINDS), ``owner`` (int32), ``work`` (int64 ticks of ``tick_s``
     that cutting divides), ``latency`` (int64 ticks that every part has), ``size_bytes`` (int64, M),
     ``priority`` (int64, the lowest first), ``label`` (int32, of ``labels``), ``is_gradient`` (bool:
@@ -229,7 +230,7 @@ def _check_columns(graph: JobGraph) -> None:
         "wait_for": (0, num - 1),
         "carried": (0, num - 1),
         "group_owner": (0, graph.num_owners - 1),
-        "ranks": (1, MAX_TICKS),
+        "ranks": (0, MAX_TICKS),
         "first_rank": (0, MAX_TICKS),
         "last_rank": (0, MAX_TICKS),
     }
@@ -238,6 +239,8 @@ def _check_columns(graph: JobGraph) -> None:
         if values.size and not least <= int(values.min()) <= int(values.max()) <= most:
             worst = int(values.min()) if values.min() < least else int(values.max())
             raise ValueError(f"{name} is {worst}: it is from {least} to {most}")
+    if not graph.ranks.any():
+        raise ValueError("a job has a rank or more")
     if float(graph.work.sum(dtype=float) + graph.latency.sum(dtype=float)) > MAX_TICKS:
         raise ValueError("all nodes together take more than 2^62 ticks")
     if graph.tick_s <= 0:

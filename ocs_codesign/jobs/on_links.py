@@ -12,13 +12,12 @@ import numpy as np
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.network import shortest_routes
 from ocs_codesign.core.topology import Topology, before, places, starts_of
-from ocs_codesign.jobs.columns import Lanes, LinkRule, LinkUse, Pieces, ShapeColumns
 from ocs_codesign.jobs.issue import (
     Discipline,
     JobRun,
     Steady,
-    issue_columns,
     issue_rule,
+    job_columns,
     members_of,
     period_bound_s,
     raise_stuck,
@@ -26,7 +25,6 @@ from ocs_codesign.jobs.issue import (
 )
 from ocs_codesign.jobs.job_draft import JobDraft
 from ocs_codesign.jobs.job_graph import COLLECTIVES, FIRST_COLLECTIVE, SEND, JobGraph
-from ocs_codesign.jobs.kernels import run_job_on_links
 from ocs_codesign.jobs.patterns import (
     GroupPattern,
     algorithm_pattern,
@@ -35,6 +33,16 @@ from ocs_codesign.jobs.patterns import (
     plan_pattern,
 )
 from ocs_codesign.jobs.prices import book_for, check_books
+from ocs_codesign.schedules.simulate.columns import (
+    Lanes,
+    LinkColumns,
+    Pieces,
+    Places,
+    Seen,
+    TransferColumns,
+)
+from ocs_codesign.schedules.simulate.engine import serving
+from ocs_codesign.schedules.simulate.event_kernels import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -389,15 +397,11 @@ def run_on_links(
         raise ValueError("what is sent over links is not interrupted")
     if graph.tick_s != placed.network.tick_s:
         raise ValueError("the job is in other ticks than the network")
-    num, links = graph.num_nodes, placed.network.num_links
     times = graph.num_instances // max(len(placed.shape_of), 1)
     shape_of = np.tile(placed.shape_of, times)
     if len(shape_of) != graph.num_instances:
         raise ValueError("these are not the messages of this job")
-    window = discipline.window
-    column = placed.column.copy()
-    column[:, 0] *= window
-    num_states = window * int(column[:, 1].sum())
+    num, num_instances, links = graph.num_nodes, graph.num_instances, placed.network.num_links
     total = placed.link_ticks(shape_of)
     lanes = np.argsort(-total, kind="stable")[:MAX_LANES]
     lanes = lanes[total[lanes] > 0]
@@ -405,23 +409,55 @@ def run_on_links(
     lane_of = np.full(links, -1, dtype=np.int64)
     lane_of[lanes] = np.arange(len(lanes))
     bars = np.zeros((4, int(hops[lanes].sum()) + 1), dtype=np.int64)
-    start, end = np.full((2, num), -1, dtype=np.int64)
-    pieces = np.zeros((3, graph.num_instances + 1), dtype=np.int64)
-    waited, waited_of = np.zeros(links, np.int64), np.zeros(graph.num_instances, np.int64)
-    rules = placed.rules
+    pieces = np.zeros((3, num_instances + 1), dtype=np.int64)
+    # A message of one rank alone sends nothing, and takes no time.
+    is_nothing = np.append(np.append(placed.column[:, 1] == 0, False)[shape_of], False)
+    ticks = np.where(is_nothing[graph.instance], 0, graph.ticks)
+    columns = job_columns(graph, ticks, np.zeros_like(ticks))
+    transfers, on_links, places = _loop_columns(
+        placed, np.where(is_nothing[:-1], -1, shape_of), discipline.window
+    )
     rounds = _ROUNDS_A_NODE * num + _ROUNDS_A_HOP * int(hops.sum())
-    ended, num_pieces, num_bars = for_work(run_job_on_links, rounds)(
-        *(issue_columns(graph), graph.ticks, issue_rule(discipline), start, end, Pieces(*pieces)),
-        *(shape_of, column, ShapeColumns(*placed.columns)),
-        LinkRule(rules.blocking, rules.cut_through, rules.pipelined, num_states),
-        LinkUse(np.zeros(links, dtype=np.int64), waited, waited_of),
-        Lanes(lane_of, *bars),
+    in_flight = np.zeros((2, len(transfers.waits)), dtype=np.int64)
+    ended, num_pieces, num_bars = for_work(run, rounds)(
+        *(transfers, on_links, serving(placed.rules), Seen(in_flight[0, :0], *in_flight)),
+        *(columns, issue_rule(discipline, in_turn=False)),
+        *(Pieces(*pieces), places, Lanes(lane_of, *bars)),
     )
     if ended < num:
-        raise_stuck(graph, end)
-    done = JobRun(graph, start, end, *(part[:num_pieces] for part in pieces))
+        raise_stuck(graph, columns.end)
+    served = (part[:num_pieces] for part in pieces)
     return LinkRun(
-        *(done, placed, shape_of, waited, waited_of, lanes), *(part[:num_bars] for part in bars)
+        *(JobRun(graph, columns.start, columns.end, *served), placed, shape_of),
+        *(places.waited, places.waited_of, lanes, *(part[:num_bars] for part in bars)),
+    )
+
+
+def _loop_columns(
+    placed: PlacedMessages, shape_of: NDArray[np.int64], window: int
+) -> tuple[TransferColumns, LinkColumns, Places]:
+    """What the loop of events reads of messages, up to a window of each shape in flight."""
+    network, shape = placed.network, placed.column.copy()
+    shape[:, 0] *= window
+    logical, size_class, waits, compute, following, after_start, after = placed.columns[:7]
+    path_start, path_link, link_class, busy, flight = placed.columns[7:]
+    in_flight = np.zeros((2, window * int(shape[:, 1].sum())), dtype=np.int64)
+    nothing = np.zeros(len(busy), dtype=np.int64)
+    return (
+        TransferColumns(
+            *(path_start, path_link, in_flight[0], after_start, after, following, compute),
+            *(np.zeros(len(compute), dtype=np.bool_), size_class),
+        ),
+        LinkColumns(
+            *(network.tail, network.head, link_class, busy, flight, nothing, nothing),
+            np.zeros(network.num_links, dtype=np.int64),
+            np.zeros((3, network.num_nodes), dtype=np.int64),
+        ),
+        Places(
+            *(shape_of, shape, logical, waits, in_flight[1]),
+            np.zeros(network.num_links, dtype=np.int64),
+            np.zeros(len(shape_of), dtype=np.int64),
+        ),
     )
 
 

@@ -129,7 +129,7 @@ def collective_of(name: str) -> Collective:
 def _of_schedule(schedule: Schedule, *, is_of_network: bool) -> GroupPattern:
     topology = schedule.topology
     routes = direct_routes(topology, direct(topology, 1))
-    made = transfers_of_schedule(schedule, routes, 1)
+    made = transfers_of_schedule(schedule, routes, 1, hop_by_hop=True)
     return _of_transfers(made, topology, schedule.num_hosts, is_of_network=is_of_network)
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Protocol, final
 import numpy as np
 
 from ocs_codesign.core.cost import Cost, CostModel
+from ocs_codesign.core.machines.nccl import MODELS
 from ocs_codesign.core.network import shortest_routes
 from ocs_codesign.core.plans import Book
+from ocs_codesign.core.quantities import exact
 from ocs_codesign.core.schedule import Messages, busiest_links
 from ocs_codesign.core.topology import Topology, places
 from ocs_codesign.jobs.job_graph import COLLECTIVES, FIRST_COLLECTIVE, MAX_TICKS, SEND, JobGraph
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.core.machines.machine import RealMachine
     from ocs_codesign.core.network import Network
     from ocs_codesign.core.networks.aggregation import AggregationProfile
     from ocs_codesign.core.plans import Plan
@@ -127,7 +130,8 @@ class Level:
 class Machine:
     """Levels, the innermost first; a message goes over the first one whose block holds its ranks.
 
-    Raises ValueError unless every block is made of whole blocks of the level inside it.
+    Collectives take what the ``library`` of a real machine does, where that is known. Raises
+    ValueError unless every block is made of whole blocks of the level inside it.
 
     >>> inside, between = CostModel(1e-6, 4e11), CostModel(5e-6, 5e10)
     >>> Machine((Level(8, inside), Level(64, between))).level_of(8, 17)
@@ -135,6 +139,7 @@ class Machine:
     """
 
     levels: tuple[Level, ...]
+    library: RealMachine | None = None
 
     def __post_init__(self) -> None:
         if not self.levels:
@@ -159,7 +164,43 @@ class Machine:
     def aggregating(self, profile: AggregationProfile) -> Machine:
         """The machine whose outermost level adds up like this, if it does not already."""
         *inner, last = self.levels
-        return Machine((*inner, last if last.aggregation else replace(last, aggregation=profile)))
+        last = last if last.aggregation else replace(last, aggregation=profile)
+        return replace(self, levels=(*inner, last))
+
+    @classmethod
+    def of_library(cls, real: RealMachine, num_ranks: int) -> Machine:
+        """A real machine for so many ranks: nodes, and what is between them if there are several.
+
+        >>> from ocs_codesign.core.machines.machine import machine_named
+        >>> [level.num_ranks for level in Machine.of_library(machine_named("h100"), 20).levels]
+        [8, 24]
+        """
+        a_node, nodes = real.ranks_a_node, real.nodes_of(num_ranks)
+        models = {
+            name: real.cost_model(exact(real.number(f"{name}_peak_GBps")) * 10**9, 1, name)
+            for name in real.classes
+        }
+        levels = [Level(a_node, models["inside"])] if "inside" in models and a_node > 1 else []
+        if nodes > 1 or not levels:
+            levels.append(Level(nodes * a_node, models["net"]))
+        return cls(tuple(levels), real)
+
+    def _library_s(
+        self, collective: str, num_ranks: int, size_bytes: int, first_rank: int, last_rank: int
+    ) -> tuple[Fraction, Fraction] | None:
+        """What the library takes for a byte, and the rest; None where that is not known."""
+        real = self.library
+        if real is None or num_ranks < 2 or not size_bytes:
+            return None
+        apart = max(1, (last_rank - first_rank) // (num_ranks - 1))
+        each = max(1, min(num_ranks, real.ranks_a_node // apart))
+        try:
+            asked = collective, num_ranks, -(-num_ranks // each), [1, size_bytes]
+            times = real.clocked_library(*asked, MODELS[-1])
+        except ValueError:
+            return None
+        least, whole = sorted(exact(time.seconds) for time in times)
+        return least, whole - least
 
     def parts_s(
         self, kind: int, num_ranks: int, size_bytes: int, first_rank: int, last_rank: int
@@ -168,10 +209,12 @@ class Machine:
         level = self.levels[self.level_of(first_rank, last_rank)]
         model = level.model
         if kind == SEND:
-            return model.time_s(1, Fraction(0), 0), model.time_s(0, Fraction(1), size_bytes)
+            return model.parts_s(1, Fraction(1), size_bytes)
         name = COLLECTIVES[kind - FIRST_COLLECTIVE]
         cost = level.cost(name, num_ranks)
-        by_ranks = model.time_s(cost.steps, Fraction(0), 0), model.time_s(0, cost.t_b, size_bytes)
+        by_ranks = model.parts_s(cost.steps, cost.t_b, size_bytes)
+        message = num_ranks, size_bytes, first_rank, last_rank
+        by_ranks = self._library_s(name, *message) or by_ranks
         in_network = level.in_network_s(name, num_ranks, size_bytes)
         return by_ranks if in_network is None else min(by_ranks, in_network, key=sum)
 
@@ -216,7 +259,9 @@ def priced(
     """
     talks, different, number = _messages(graph, which)
     parts = [machine.parts_s(*row) for row in different.tolist()]
-    tick_s = tick_of(graph, [part for both in parts for part in both])
+    often = np.bincount(number, minlength=len(parts)).tolist()
+    timed = zip(often, parts, strict=True)
+    tick_s = tick_of(graph, [(count, part) for count, both in timed for part in both])
     ticks = np.array([[round(part / tick_s) for part in both] for both in parts] or [[0, 0]])
     finer = int(graph.tick_s / tick_s)
     latency, work = graph.latency * finer, graph.work * finer
@@ -259,12 +304,16 @@ def _messages(
     return talks, different, number.reshape(-1)
 
 
-def tick_of(graph: JobGraph, times_s: list[Fraction]) -> Fraction:
-    """A tick that divides the graph's and, if it can be, all of these times."""
-    finer = lcm(*((time / graph.tick_s).denominator for time in times_s)) if times_s else 1
+def tick_of(graph: JobGraph, times_s: Sequence[tuple[int, Fraction]]) -> Fraction:
+    """A tick that divides the graph's and, if it can be, all times; each is there so often.
+
+    Raises ValueError where all nodes together take more than 2^56 of the graph's own ticks.
+    """
+    ticks = [(count, time / graph.tick_s) for count, time in times_s]
+    finer = lcm(*(time.denominator for _, time in ticks))
     longest = float(graph.ticks.sum(dtype=float)) + sum(
-        float(time / graph.tick_s) for time in times_s
-    ) * max(graph.num_nodes, 1)
+        count * float(time) for count, time in ticks
+    )
     if finer * longest < MAX_TICKS / 64:
         return graph.tick_s / finer
     if longest >= MAX_TICKS / 64:
@@ -388,8 +437,7 @@ class _Prices:
             self.costs[page.from_bytes] = plan_cost(page.plan, self.book.network)
         cost = self.costs[page.from_bytes]
         model = self.machine.levels[self.machine.level_of(first_rank, last_rank)].model
-        by_steps = model.time_s(cost.steps, Fraction(0), 0)
-        return by_steps, model.time_s(0, cost.t_b, size_bytes)
+        return model.parts_s(cost.steps, cost.t_b, size_bytes)
 
 
 def served_by(

@@ -11,6 +11,11 @@ from ocs_codesign.schedules.design import build_topology as build_topology
 from ocs_codesign.schedules.design import measure as measure
 from ocs_codesign.schedules.design import measure_topology as measure_topology
 from ocs_codesign.schedules.design import predict as predict
+from ocs_codesign.schedules.exchange.drift import held_plans as held_plans
+from ocs_codesign.schedules.exchange.experts import expert_counts as expert_counts
+from ocs_codesign.schedules.exchange.optimum import exchange_optimum as exchange_optimum
+from ocs_codesign.schedules.exchange.paths import exchange_paths as exchange_paths
+from ocs_codesign.schedules.exchange.sketches import sketch_on as sketch_on
 from ocs_codesign.schedules.files.designs import load_design as load_design
 from ocs_codesign.schedules.files.designs import save_design as save_design
 from ocs_codesign.schedules.files.designs import save_program as save_program
@@ -38,11 +43,12 @@ from ocs_codesign.schedules.simulate.reasons import critical_path as critical_pa
 from ocs_codesign.schedules.simulate.reasons import idle_ticks as idle_ticks
 from ocs_codesign.schedules.simulate.transfers import TimingRules as TimingRules
 from ocs_codesign.schedules.simulate.transfers import Transfers as Transfers
-from ocs_codesign.schedules.stepped.alltoall import SteppedPlan as SteppedPlan
 from ocs_codesign.schedules.stepped.alltoall import alltoall_frontier as alltoall_frontier
 from ocs_codesign.schedules.stepped.alltoall import alltoall_schedule as alltoall_schedule
 from ocs_codesign.schedules.stepped.alltoall import stepped_plan as stepped_plan
-from ocs_codesign.schedules.stepped.exact import ExactAnswer as ExactAnswer
+from ocs_codesign.schedules.stepped.answers import SteppedAnswer as SteppedAnswer
+from ocs_codesign.schedules.stepped.arrivals import ArrivalSteps as ArrivalSteps
+from ocs_codesign.schedules.stepped.arrivals import late_arrivals as late_arrivals
 from ocs_codesign.schedules.stepped.exact import exact_answers as exact_answers
 from ocs_codesign.schedules.stepped.exact import exact_frontier as exact_frontier
 from ocs_codesign.schedules.stepped.exact import exact_schedule as exact_schedule

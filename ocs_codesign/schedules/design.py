@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.core.bounds import bound, topology_bound
-from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.cost import Cost, total
 from ocs_codesign.core.given import as_topology, takes_topology
 from ocs_codesign.core.shown import Shown
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 BFB, EXPANSION, STORED, BEST = "bfb", "expansion", "stored", "best"
 
 _MAX_VERIFIED_SENDS = 2**22
+_LONGEST_NAME = 120
+"""Characters of recipes in a repr; longer ones are told by their labels."""
 
 
 class Known(Enum):
@@ -81,6 +83,7 @@ class Design(Shown):
 
     def __repr__(self) -> str:
         named = " -> ".join(map(repr, self.recipes)) or self.name or "a graph"
+        named = named if len(named) <= _LONGEST_NAME else self.label
         return f"Design({self.collective.name}, {self.cost!r}, {self.known.value}, {named})"
 
     @property
@@ -91,11 +94,22 @@ class Design(Shown):
         return self.recipes[0]
 
     @property
+    def topology(self) -> Topology:
+        """The graph; ValueError for a given one, or for one too large to hold."""
+        return self.recipe.topology()
+
+    @property
     def schedule(self) -> Schedule:
-        """The verified schedule; ValueError if only the cost is known."""
-        if self.built is None:
+        """The verified schedule, built now if it was not; ValueError if only the cost is known.
+
+        >>> measure("Complete(3)").schedule.num_sends
+        6
+        """
+        if self.built is not None:
+            return self.built
+        if len(self.recipes) != 1 or self.collective not in GATHERING or not self.measured:
             raise ValueError(f"the schedule of {self.label or 'this graph'} was not built")
-        return self.built
+        return build(self.recipe, self.collective).schedule
 
     @property
     def label(self) -> str:
@@ -270,7 +284,7 @@ def _made(recipe: Recipe | Topology, collective: Collective, scheduler: str) -> 
     task = Task(as_topology(recipe), collective, known)
     made = made_by(scheduler, task)
     if made.schedule is None:
-        raise ValueError(f"scheduler {scheduler} finds no {collective.name} of {recipe!r}")
+        raise ValueError(f"no {collective.name} of {recipe!r} was found ({made.maker})")
     return verified(known, made.schedule, made.maker)
 
 
@@ -289,6 +303,8 @@ def _better_half(
     if not is_measurable(recipe, max_work):
         if isinstance(recipe, Expanded):
             return _mapped_half(recipe, collective)
+        if isinstance(recipe, Base):
+            recipe.loads()  # which says what is too many
         raise ValueError(too_long(recipe))
     transposed = collective == Collective.REDUCE_SCATTER
     loads = recipe.bfb_gather_loads(transposed=transposed)

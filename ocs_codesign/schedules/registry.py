@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from ocs_codesign.core.plans import Forest
     from ocs_codesign.core.schedule import Schedule
     from ocs_codesign.core.topology import Topology
+    from ocs_codesign.schedules.exchange.sketches import Sketch
     from ocs_codesign.schedules.forest.choice import Choice, Contender
     from ocs_codesign.schedules.greedy.synthesis import Synthesis
-    from ocs_codesign.schedules.stepped.exact import ExactAnswer
+    from ocs_codesign.schedules.stepped.answers import SteppedAnswer
 
 
 # Task and Made: what schedulers are asked for, and what they answer.
@@ -42,7 +43,9 @@ class Task:
     those of a solver. ``network`` is what the
     links of the topology are, None for links between hosts. ``algorithm_options`` are those of a
     classic algorithm and of its rank map; ``seed``, ``latency_model`` and ``message_bytes``, M,
-    are what greedy synthesis begins with and counts time by.
+    are what greedy synthesis begins with and counts time by; ``sketch`` is what the paths of an
+    all-to-all keep to. A forest of more than ``max_sends`` is
+    refused before it is made.
     """
 
     topology: Topology
@@ -62,6 +65,8 @@ class Task:
     seed: int | None = None
     latency_model: str | None = None
     message_bytes: Fraction | None = None
+    max_sends: int | None = None
+    sketch: Sketch | None = None
 
 
 @final
@@ -78,7 +83,7 @@ class Made:
     schedule: Schedule | None
     maker: str
     bound: Fraction | None = None
-    exact: ExactAnswer | None = None
+    exact: SteppedAnswer | None = None
     choices: tuple[Choice, ...] = ()
     forests: tuple[Forest, ...] = ()
     loss: Fraction | None = None
@@ -121,11 +126,6 @@ def made_by(name: str, task: Task) -> Made:
     """What a scheduler makes of a task; an allreduce of its halves, if it makes no whole ones.
 
     Raises ValueError if the scheduler is unknown or not for the collective, or for the topology.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> ring = Topology(3, [0, 1, 2], [1, 2, 0])
-    >>> made_by("bfb", Task(ring, Collective.ALLREDUCE)).schedule.num_steps
-    4
     """
     if name not in SCHEDULERS:
         raise ValueError(f"scheduler is {name!r}: it must be one of {', '.join(SCHEDULERS)}")
@@ -221,6 +221,26 @@ def _stepped(task: Task) -> Made:
     return Made(plan.schedule, "time-stepped", plan.bound)
 
 
+def _flow(task: Task) -> Made:
+    import numpy as np
+
+    from ocs_codesign.core.lp import DEFAULT_OPTIONS
+    from ocs_codesign.core.networks.builders import direct
+    from ocs_codesign.schedules.exchange.paths import exchange_paths
+
+    network, guide = task.network or direct(task.topology, 1), task.sketch
+    demand = None if task.collective.sizes is None else np.array(task.collective.sizes)
+    relays, phases = (None, None) if guide is None else (guide.relays, guide.phases)
+    options = task.options or DEFAULT_OPTIONS
+    paths = exchange_paths(network, demand, relays, options, phases)
+    parts = task.parts or (guide and guide.parts) or paths.parts_within()
+    if task.max_sends is not None and parts * len(paths.link) > task.max_sends:
+        raise ValueError(f"{parts * len(paths.link):,} sends are too many to try")
+    optimum = paths.optimum
+    bound = optimum.bound * network.host_bandwidth() / optimum.message_units
+    return Made(paths.schedule(parts, task.topology), "flow", bound)
+
+
 def _forest(task: Task) -> Made:
     from ocs_codesign.core.networks.builders import direct
     from ocs_codesign.schedules.forest.choice import (
@@ -299,6 +319,9 @@ def _piped(task: Task, best: Contender, bound: Fraction, choices: tuple[Choice, 
     pipeline = best.pipeline
     if pipeline is None:
         return Made(None, best.maker, bound, choices=choices)
+    num_sends = best.num_parts * len(pipeline.link)
+    if task.max_sends is not None and num_sends > task.max_sends:
+        raise ValueError(f"{num_sends:,} sends are too many to try")
     return Made(
         pipeline.schedule(best.num_parts, task.topology),
         best.maker,
@@ -330,11 +353,14 @@ def _greedy(task: Task) -> Made:
 
 
 def _classic(name: str, task: Task) -> Made:
-    from ocs_codesign.schedules.classic.conversion import schedule_of
+    from ocs_codesign.schedules.classic.conversion import schedule_of, schedule_through
     from ocs_codesign.schedules.classic.placement import messages_on
 
-    options = task.algorithm_options or {}
+    options, network = task.algorithm_options or {}, task.network
     sides = getattr(task.recipe, "sides", None)
+    if network is not None and network.num_hosts < network.num_nodes:
+        messages, nodes = messages_on(network, name, task.collective, options, sides)
+        return Made(schedule_through(messages.renumbered(nodes), network), name)
     messages, nodes = messages_on(task.topology, name, task.collective, options, sides)
     return Made(schedule_of(messages, task.topology, nodes), name)
 
@@ -386,6 +412,13 @@ SCHEDULERS: dict[str, Scheduler] = {
         (Collective.ALLTOALL.name,),
         ("steps", "max_chunks", "options"),
     ),
+    "flow": Scheduler(
+        "an all-to-all over paths that together load no link more than they must, in parts",
+        _flow,
+        (Collective.ALLTOALL.name,),
+        ("parts", "sketch", "options"),
+        knows_switches=True,
+    ),
     "rings": Scheduler(
         "rings side by side, as many as ports",
         _rings,
@@ -398,6 +431,7 @@ SCHEDULERS: dict[str, Scheduler] = {
             partial(_classic, name),
             algorithm.collectives,
             ("algorithm_options",),
+            knows_switches=True,
             is_classic=True,
         )
         for name, algorithm in CLASSIC.items()

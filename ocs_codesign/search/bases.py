@@ -13,6 +13,7 @@ from itertools import islice
 from math import isqrt
 from typing import TYPE_CHECKING, final
 
+from ocs_codesign.core.compute.integers import divisors
 from ocs_codesign.graphs.expansions.degree import Degree
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.graphs.expansions.product import Power, Product
@@ -298,15 +299,6 @@ MOVES: dict[str, Callable[[Question], Iterator[Move]]] = {
     "bidirected": bidirected,
 }
 """Every way to reach a question from smaller ones."""
-
-
-def divisors(number: int) -> list[int]:
-    """Divisors in ascending order.
-
-    >>> divisors(12)
-    [1, 2, 3, 4, 6, 12]
-    """
-    return [k for k in range(1, number + 1) if number % k == 0]
 
 
 def _degree(recipe: Recipe, copies: int) -> Recipe | None:

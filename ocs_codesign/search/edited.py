@@ -17,6 +17,7 @@ from ocs_codesign.graphs.expansions.edits import Excise, Insert, Swap
 from ocs_codesign.schedules.design import Question
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.generators import affine_recipes
+from ocs_codesign.search.late import late_recipes, spliced_recipes
 from ocs_codesign.search.lifts import annealed, moves_within, shares, swapped
 from ocs_codesign.search.move_kernels import score_cuts, score_insertions
 from ocs_codesign.search.pareto import pareto
@@ -44,7 +45,7 @@ _MAX_MORE_STEPS = 2
 MAX_EDITED_DEGREE = 8
 _MOST_TRIES, _LEAST_TRIES = 1024, 8
 _WORDS_A_TRY = 2**2
-_STARTS = 8
+_STARTS, _STARTS_IF_LARGE = 8, 2
 _MORE_STEPS = 4
 _LEAST_WIDTH = 3
 _NEVER = 1 << 60
@@ -52,8 +53,14 @@ _NEVER = 1 << 60
 Edited = Excise | Insert
 
 
-def neighbours(question: Question, catalogue: str | Path | None = None) -> list[Design]:
+def neighbours(
+    question: Question,
+    catalogue: str | Path | None = None,
+    expanded: Callable[[Question, Catalogue], list[Design]] | None = None,
+) -> list[Design]:
     """Stored designs of sizes near a question's, the nearest and best first.
+
+    Where a size is not stored, those that are ``expanded`` from what is.
 
     Undominated in the allgather, within a twentieth of the least t_b and of few more steps than
     any topology needs: what is far from both is no better a start than any.
@@ -64,8 +71,10 @@ def neighbours(question: Question, catalogue: str | Path | None = None) -> list[
         for nodes in range(question.num_nodes - most, question.num_nodes + most + 1):
             if nodes == question.num_nodes or nodes <= question.degree + 1:
                 continue
-            entries = store.entries(Question(nodes, question.degree, question.bidirectional))
-            designs = [entry.design() for entry in entries if entry.measured]
+            near = Question(nodes, question.degree, question.bidirectional)
+            designs = [entry.design() for entry in store.entries(near) if entry.measured]
+            if expanded is not None and not designs:
+                designs = expanded(near, store)
             found += undominated(designs, lambda one: one.cost_of(Collective.ALLGATHER))
     return sorted(filter(_is_worth_a_try, found), key=lambda one: _promise(question, one))
 
@@ -89,7 +98,7 @@ def edited_recipes(
         return []
     least = _least_totals(question, known)
     best: dict[int, Edited] = {}
-    starts = near[:_STARTS]
+    starts = near[: _STARTS if question.num_nodes <= MAX_STORED_NODES else _STARTS_IF_LARGE]
     for number, design in enumerate(starts):
         rng = np.random.default_rng((seed, question.num_nodes, question.degree, number))
         chain = abs(design.recipe.num_nodes - question.num_nodes)
@@ -229,8 +238,10 @@ def _promise(question: Question, design: Design) -> tuple[object, ...]:
 # lies between the design of the fewest steps and the first bandwidth-optimal one.
 
 
-MAX_NODES = 2048
+MAX_NODES = 2**14
 MAX_DEGREE = 8
+MAX_STORED_NODES = 2048
+"""Above this size every score is long: few starts are edited, and links are not swapped."""
 MAX_ANNEALED_NODES = 64
 _CLOSE, _CLOSE_AT_FEWEST = Fraction(1, 200), Fraction(1, 10)
 _MAX_GAPS = 4
@@ -252,22 +263,24 @@ def filled(
     if not effort.work or question.num_nodes <= question.degree + 1:
         return []
     found: list[Design] = []
-    for number, search in enumerate((_affine, _edited, _annealed, _swapped)):
-        steps = open_steps([*scored, *found], question)
+    is_large = question.num_nodes > MAX_STORED_NODES
+    searches = [_affine, _edited, _late] if is_large else [*SEARCHES]
+    for number, search in enumerate(searches):
+        steps = open_steps([*scored, *found], question, closely=search is _late)
         if not steps:
-            break
-        tell_phase("searches between the fewest steps and the least t_b", number, 4)
+            continue
+        tell_phase("searches between the fewest steps and the least t_b", number, len(searches))
         recipes = search(question, [*scored, *found], near, effort, steps)
         known = {design.recipe for design in (*scored, *found)}
         found += measure([recipe for recipe in recipes if recipe not in known])
     return found
 
 
-def open_steps(scored: list[Design], question: Question) -> list[int]:
+def open_steps(scored: list[Design], question: Question, *, closely: bool = False) -> list[int]:
     """The fewest steps for which nothing known is close to the least t_b, of the allgather.
 
-    Of more than MAX_ANNEALED_NODES nodes a tenth above it is close for the fewest steps there can
-    be, where half a minute of search seldom finds better.
+    Unless ``closely``, of more than MAX_ANNEALED_NODES nodes a tenth above it is close for the
+    fewest steps there can be, where half a minute of search seldom finds better.
 
     >>> from ocs_codesign.schedules.design import measure
     >>> from ocs_codesign.schedules.design import Question
@@ -279,16 +292,16 @@ def open_steps(scored: list[Design], question: Question) -> list[int]:
     costs = [design.cost_of(Collective.ALLGATHER) for design in scored]
     first = min((cost.steps for cost in costs if cost.t_b <= enough), default=nodes)
     fewest = fewest_steps(nodes, degree, bidirectional=question.bidirectional)
-    if nodes > MAX_ANNEALED_NODES:
+    if nodes > MAX_ANNEALED_NODES and not closely:
         close = bound(nodes, degree).t_b * (1 + _CLOSE_AT_FEWEST)
         fewest += any(cost.steps == fewest and cost.t_b <= close for cost in costs)
     return list(range(fewest, first))[:_MAX_GAPS]
 
 
 def _affine(
-    question: Question, _s: list[Design], _n: list[Design], effort: Effort, _k: list[int]
+    question: Question, _s: list[Design], _n: list[Design], effort: Effort, steps: list[int]
 ) -> list[Recipe]:
-    return list(affine_recipes(question, effort))
+    return [*affine_recipes(question, effort), *spliced_recipes(question, steps)]
 
 
 def _edited(
@@ -330,6 +343,16 @@ def _swapped(
             recipe = swapped(question, start, at_most, moves, effort.seed)
             found += [recipe] if isinstance(recipe, Swap) else []
     return found
+
+
+def _late(
+    question: Question, scored: list[Design], _n: list[Design], effort: Effort, steps: list[int]
+) -> list[Recipe]:
+    """Items that arrive later than they could, on the best graphs of so many steps."""
+    return [*late_recipes(question, scored, effort, steps)]
+
+
+SEARCHES = (_affine, _edited, _annealed, _swapped, _late)
 
 
 def _moves(question: Question, steps: int, words: int) -> int:

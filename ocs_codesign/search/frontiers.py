@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from ocs_codesign.core.cost import CostModel, Point
     from ocs_codesign.core.lp import Options
+    from ocs_codesign.core.proven import Proven
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.schedules.design import Question
-    from ocs_codesign.search.alltoall.solving import Solved
     from ocs_codesign.search.bases import Effort
 
 
@@ -69,7 +69,7 @@ def frontier(
     """
     collective = Collective.parse_gathering(collective)
     question = _question(num_nodes, degree, bidirectional)
-    known = pool(question, effort, fresh=fresh, passes_for=[collective])
+    known = pool(question, effort, fresh=fresh)
     scored = [design.of(collective) for design in known.designs]
     candidates, dominated = with_forests(scored) if forests else pareto(scored)
     if not candidates:
@@ -82,6 +82,7 @@ def frontier(
         tuple(dominated),
         criteria,
         origin=known.origin,
+        here=known.here,
         alltoall=known.times,
     )
 
@@ -111,15 +112,14 @@ def joint_frontier(
     from ocs_codesign.core.lp import DEFAULT_OPTIONS
 
     question = _question(num_nodes, degree, bidirectional)
-    collectives = [Collective.ALLTOALL] + [Collective.ALLGATHER] * with_allgather
-    known = pool(question, effort, fresh=fresh, passes_for=collectives)
+    known = pool(question, effort, fresh=fresh, exchanges=True)
     designs = [one for one in known.designs if one.measured]
     criteria = WITH_ALLGATHER if with_allgather else ALLTOALL_ALONE
     options = options or DEFAULT_OPTIONS
     found = rank_jointly(question, designs, criteria, options, known.times)
     if not found.candidates and not found.unsolved:
         raise ValueError(_nothing_known(question))
-    return replace(found, origin=known.origin, alltoall=known.times)
+    return replace(found, origin=known.origin, here=known.here, alltoall=known.times)
 
 
 def _question(num_nodes: int, degree: int, bidirectional: bool) -> Question:
@@ -238,7 +238,7 @@ def designs_serving(
         raise ValueError("there are no collectives that designs should serve")
     times: Mapping[Recipe, Fraction] = {}
     if known is None:
-        found = pool(question, effort, catalogue, passes_for=collectives)
+        found = pool(question, effort, catalogue, exchanges=Collective.ALLTOALL in collectives)
         known, times = found.designs, found.times
     designs = [one for one in known if one.measured]
     criteria = criteria_of(collectives)
@@ -337,7 +337,7 @@ class _Search:
         )
 
 
-def _routed(design: Design, routing: Solved | None) -> Design:
+def _routed(design: Design, routing: Proven[Fraction] | None) -> Design:
     """The design with a routing that was found, or as it is; its hop bound stays known."""
     if routing is None:
         return design
@@ -346,8 +346,8 @@ def _routed(design: Design, routing: Solved | None) -> Design:
     halves = [one for one in known if one.collective in GATHERING]
     return replace(
         design,
-        cost=Cost(design.cost.steps, routing.time),
-        maker=routing.method,
+        cost=Cost(design.cost.steps, routing.value),
+        maker=routing.proof,
         known=Known.MEASURED,
         least_t_b=routing.bound,
         others=(*halves, hops[0]),

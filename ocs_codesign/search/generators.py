@@ -219,7 +219,7 @@ def joint_generator_sets(
 # freely.
 
 
-MAX_AFFINE_NODES = 4096
+MAX_AFFINE_NODES = 2**14
 _MAX_DEGREE = 8
 _MORE_STEPS = 4
 _ROWS = 256

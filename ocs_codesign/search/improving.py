@@ -21,6 +21,7 @@ from ocs_codesign.schedules.design import can_confirm, measure, predict
 from ocs_codesign.search.alltoall.search import alltoall_recipes
 from ocs_codesign.search.alltoall.solving import Solving
 from ocs_codesign.search.bases import ALLTOALL_SHARE, Effort
+from ocs_codesign.search.catalogue.entry import as_entry
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import filled, neighbours, open_steps
 from ocs_codesign.search.frontiers import WITH_ALLGATHER, rank_jointly
@@ -34,7 +35,7 @@ from ocs_codesign.search.pool import (
     parts_of,
     smaller_answers,
 )
-from ocs_codesign.search.sweep import Answered, QuestionTasks, as_entry, today
+from ocs_codesign.search.sweep import Answered, QuestionTasks, today
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -137,11 +138,11 @@ def go_on(
     stored = [entry.design() for entry in known]
     answers = {one: smaller_answers(entries) for one, entries in parts.items()}
     found = _promising(stored, expanded(question, answers))
-    if open_steps([*stored, *found], question):
-        scored = [*stored, *found]
+    scored = [*stored, *found]
+    if open_steps(scored, question):
         found += measured_both_ways(lifts(question, scored, effort))
-        starts = [entry.design() for entry in near]
-        found += filled(question, [*stored, *found], starts, effort, measured_both_ways)
+    starts = [entry.design() for entry in near]
+    found += filled(question, [*stored, *found], starts, effort, measured_both_ways)
     entries = tuple(as_entry(design) for design in _better(stored, found))
     return Answered(question, entries, time.process_time() - start)
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import isqrt
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.core.bounds import bound, topology_bound
 from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.cost import Cost, no_worse, split_dominated
+from ocs_codesign.core.registry import provided
 from ocs_codesign.core.shown import Tabular
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.graphs.expansions.product import Power, Product
@@ -268,11 +269,11 @@ def proven_t_b(design: Design) -> Fraction:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Frontier(Tabular):
     """Answer to a question: which designs of this size trade the criteria off best?
 
-    ``candidates`` are no worse than each other in no case and have pairwise different values of
+    A sequence of its ``candidates``, of which none is no worse than another; they differ in
     the criteria, in whose order they ascend; ``dominated`` are all others that were looked at. With
     ``max_configurations`` above 1 designs may change circuits. ``unsolved`` are those that might
     belong to the frontier but were too large to solve, and ``stopped`` says why some are not solved
@@ -289,7 +290,21 @@ class Frontier(Tabular):
     unsolved: tuple[Design, ...] = ()
     stopped: str | None = None
     origin: Provenance | None = None
-    alltoall: Mapping[Recipe, Fraction] = field(default_factory=dict)
+    here: Provenance | None = None
+    alltoall: Mapping[Recipe, Fraction] = field(default_factory=dict, hash=False)
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def __iter__(self) -> Iterator[Design]:
+        return iter(self.candidates)
+
+    def __getitem__(self, place: int) -> Design:
+        return self.candidates[place]
+
+    def plot(self, ax: Any = None) -> Any:
+        """The axes of matplotlib, the given ones or new, with the picture of ``draw_frontier``."""
+        return provided("picture of a frontier")(self, ax=ax)
 
     def __repr__(self) -> str:
         return (

@@ -1,8 +1,8 @@
 """The pool: every design of a size that is known or that a search of some effort finds.
 
 All that compares designs of a size takes them from here: the frontiers, the catalogue's sweeps,
-selections and plans. What the catalogue stores counts from the default effort on, and what it was
-searched for with as much work is not searched again.
+selections and plans. What the catalogue stores counts from the default effort on and is not
+searched for again unless that is asked for; what is searched for is kept.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from fractions import Fraction
 from itertools import islice, product
 from typing import TYPE_CHECKING, final
 
+from ocs_codesign import __version__
 from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.cost import Cost, split_dominated
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
@@ -23,8 +24,11 @@ from ocs_codesign.schedules.design import Question, can_confirm, measure, predic
 from ocs_codesign.search.alltoall.search import alltoall_recipes
 from ocs_codesign.search.alltoall.solving import Solving
 from ocs_codesign.search.bases import ALLTOALL_SHARE, BASE_SOURCES, MOVES, Effort, Move, stored
+from ocs_codesign.search.catalogue.entry import Provenance, as_entry, with_time
+from ocs_codesign.search.catalogue.own import Stored, stored_for
+from ocs_codesign.search.catalogue.own import keep as keep_for_later
 from ocs_codesign.search.catalogue.store import Catalogue
-from ocs_codesign.search.edited import filled, neighbours, open_steps
+from ocs_codesign.search.edited import filled, neighbours
 from ocs_codesign.search.exhaustion.visits import exhausted_recipes
 from ocs_codesign.search.lifts import climbed
 from ocs_codesign.search.pareto import baseline_recipes, literature, pareto
@@ -39,14 +43,14 @@ from ocs_codesign.search.pareto import baseline_recipes, literature, pareto
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from fractions import Fraction
     from pathlib import Path
 
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.schedules.design import Design, Question
     from ocs_codesign.search.bases import Effort
-    from ocs_codesign.search.catalogue.entry import Entry, Provenance
+    from ocs_codesign.search.catalogue.entry import Entry
 
 
 _SCORED = (Collective.ALLGATHER, Collective.ALLREDUCE)
@@ -252,6 +256,8 @@ def _line_cost(candidate: Design) -> Fraction:
 
 
 _KEPT_FOR_ALLTOALL = 4
+SEARCHED_HERE = "ocs-codesign frontier"
+"""What found the designs that are kept of searches here."""
 
 
 @final
@@ -259,12 +265,14 @@ _KEPT_FOR_ALLTOALL = 4
 class Pool:
     """All designs known of a size, and where they are from.
 
-    ``origin`` is that of what the catalogue stores, None if a search was made for this answer;
-    ``times`` are the exact all-to-all times, in M/B, that it stores of some of them.
+    ``origin`` is that of what the catalogue stores, ``here`` that of searches on this machine, now
+    or before, each None if there was none; ``times`` are the exact all-to-all times, in M/B, that
+    are stored of some.
     """
 
     designs: list[Design]
     origin: Provenance | None = None
+    here: Provenance | None = None
     times: Mapping[Recipe, Fraction] = field(default_factory=dict)
 
 
@@ -274,52 +282,79 @@ def pool(
     catalogue: str | Path | None = None,
     *,
     fresh: bool = False,
-    passes_for: Collection[Collective] = (),
+    exchanges: bool = False,
 ) -> Pool:
     """All designs of a size, each with what both halves of an allreduce cost on it.
 
-    Those that are stored, by default in the catalogue that is shipped, those of the literature, and
-    what the search finds; the best of every collective are verified if size allows. What is stored
-    with as much work is not searched for again, unless ``fresh``. The default effort takes a size
-    as searched ``passes_for`` some collectives if there were passes for all of these: passes of
-    local searches, or nothing is left that they could find, for all that allgathers are made of;
-    as much search for better all-to-alls for these.
+    Those that are stored, by default in the catalogue that is shipped and of searches here; those
+    of the literature, and what the search finds; the best of every collective are verified if size
+    allows. What is stored is not searched for again, unless ``fresh`` or with another effort than
+    the default and than it was; where the pool is for ``exchanges``, better all-to-alls are
+    searched for where that was not done. What the default effort finds is kept for later.
     """
     effort = effort or Effort()
-    answers: Answers | None
     if effort.work < Effort().work:
         parts = _answers(question, effort, None)
         return Pool(_verified(searched(question, parts, effort, ())[0], effort))
-    with Catalogue(catalogue) as store:
-        entries = store.entries(question)
-        known = [entry.design() for entry in entries]
-        times = {
-            design.recipe: entry.alltoall
-            for design, entry in zip(known, entries, strict=True)
-            if entry.alltoall is not None
-        }
-        origin = store.provenance(question)
-        if origin is not None and not fresh:
-            is_done = origin.seed == effort.seed and origin.work >= effort.work
-            if passes_for and effort == Effort():
-                is_done = is_done or _passed(question, origin, known, passes_for)
-            if is_done:
-                return Pool(_with_compared(question, known, effort), origin, times)
-        answers = None if origin else _answers(question, effort, store)
-    near = neighbours(question, catalogue)
-    found = searched(question, answers, effort, known, near)[0]
-    return Pool(_verified(found, effort), times=times)
+    held = stored_for(question, catalogue)
+    gathers, exchanges = _left_to_search(held, effort, exchanges)
+    here = Provenance(SEARCHED_HERE, __version__, effort.seed, 0.0, effort.work)
+    if gathers or fresh:
+        with Catalogue(catalogue) as store:
+            answers = None if held.origin or held.here else _answers(question, effort, store)
+        near = neighbours(question, catalogue, _expanded_from)
+        found = searched(question, answers, effort, held.designs, near)[0]
+    elif exchanges:
+        share = replace(effort, work=effort.work // ALLTOALL_SHARE)
+        found = _joined(held.designs, measured_both_ways(alltoall_recipes(question, share)))
+        here = replace(here, work=0, exchanged=share.work)
+    else:
+        return _pool_of(question, held, effort)
+    known = {entry.recipe for entry in held.entries}
+    entries = map(as_entry, _verified(found, effort))
+    new = tuple(entry for entry in entries if entry.recipe not in known)
+    held = Stored((*held.entries, *new), held.origin, here)
+    if catalogue is None and effort == Effort():
+        keep_for_later(question, held.entries, here)
+        kept = stored_for(question)
+        held = kept if {*held.entries} <= {*kept.entries} else held
+    return _pool_of(question, held, effort)
 
 
-def _passed(
-    question: Question, origin: Provenance, known: list[Design], collectives: Collection[Collective]
-) -> bool:
-    """Whether passes have searched a stored size for everything that these collectives need."""
-    share = Effort().work // ALLTOALL_SHARE
-    if Collective.ALLTOALL in collectives and origin.exchanged < share:
-        return False
-    gathers = any(one != Collective.ALLTOALL for one in collectives)
-    return not gathers or origin.improved > 0 or not open_steps(known, question)
+def _expanded_from(question: Question, store: Catalogue) -> list[Design]:
+    """Undominated expansions of what is stored of smaller sizes, predicted."""
+    answers = {part: smaller_answers(store.entries(part)) for part in parts_of(question)}
+    made = [predict(recipe, Collective.ALLREDUCE) for recipe in expanded(question, answers)]
+    return pareto(made, Collective.ALLGATHER)[0]
+
+
+def _left_to_search(stored: Stored, effort: Effort, exchanges: bool) -> tuple[bool, bool]:
+    """Whether allgathers, and all-to-alls where they count, were not searched for enough."""
+    origins = [origin for origin in (stored.origin, stored.here) if origin is not None]
+    done = [origin for origin in origins if origin.seed == effort.seed]
+    if any(origin.work >= effort.work for origin in done):
+        return False, False
+    share = effort.work // ALLTOALL_SHARE
+    exchanged = any(one.exchanged + one.work // ALLTOALL_SHARE >= share for one in origins)
+    return effort != Effort() or not origins, exchanges and not exchanged
+
+
+def _pool_of(question: Question, stored: Stored, effort: Effort) -> Pool:
+    designs = _with_compared(question, stored.designs, effort)
+    return Pool(designs, stored.origin, stored.here, stored.times)
+
+
+@final
+class Pools:
+    """The pools of all sizes as a catalogue that can be looked up; nothing is searched for."""
+
+    def entries(self, question: Question) -> tuple[Entry, ...]:
+        """All that the pool of a question has, none where nothing is stored."""
+        stored = stored_for(question)
+        if not stored.entries:
+            return ()
+        known = _pool_of(question, stored, Effort())
+        return tuple(with_time(as_entry(one), known.times.get(one.recipe)) for one in known.designs)
 
 
 def searched(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import count, islice, product, zip_longest
-from math import comb, gcd
+from math import comb, factorial, gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.graphs.groups.cyclic import Cyclic, DirectProduct
+from ocs_codesign.core.compute.integers import divisors
+from ocs_codesign.graphs.groups.cyclic import Cyclic, DirectProduct, Permutations
 from ocs_codesign.graphs.groups.semidirect import (
     Affine,
     Dicyclic,
@@ -19,13 +20,17 @@ from ocs_codesign.graphs.groups.semidirect import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
     from ocs_codesign.graphs.groups.group import Group
 
+    Images = tuple[int, ...]
 
+
+_PRIMES = (7, 11, 13)
+"""Of the projective lines: up to 2,184 elements."""
 _MAX_FIELD = 2048
 _MAX_PRODUCTS = 16
 _MAX_PRODUCTS_PER_FACTOR = 4
@@ -50,7 +55,7 @@ def groups_of_order(order: int) -> Iterator[Group]:
 
 def _non_abelian(order: int) -> list[Iterator[Group]]:
     """Every kind of groups that are not direct products."""
-    kinds = (_metacyclic, _affine, _wreath, _unipotent, _dihedral, _dicyclic)
+    kinds = (_permuted, _metacyclic, _affine, _wreath, _unipotent, _dihedral, _dicyclic)
     return [kind(order) for kind in kinds]
 
 
@@ -70,7 +75,7 @@ def _dicyclic(order: int) -> Iterator[Group]:
 
 def _metacyclic(order: int) -> Iterator[Group]:
     """Z_n : Z_m for every n m = order in turn, similar n and m first: most often the best."""
-    sizes = sorted(_divisors(order), key=lambda m: (max(m, order // m), -m))
+    sizes = sorted(divisors(order), key=lambda m: (max(m, order // m), -m))
     return _in_turn(_semidirect(order // m, m) for m in sizes)
 
 
@@ -122,9 +127,80 @@ def _unipotent(order: int) -> Iterator[Group]:
             yield Affine(n, _rows(np.eye(k, dtype=np.int64) + np.eye(k, k=1, dtype=np.int64)), m)
 
 
+def _permuted(order: int) -> Iterator[Group]:
+    """Symmetric, alternating and projective groups, SL(2, p), and affine ones of few elements.
+
+    PSL(2, 7) and AGammaL(1, 8) have the same order, as have A5 and PSL(2, 5), which are the same.
+    """
+    for generators in _permutations_of(order):
+        group = Permutations(*generators)
+        if group.order == order:
+            yield group
+
+
+def _permutations_of(order: int) -> Iterator[tuple[Images, ...]]:
+    """Generators of groups that may have this order."""
+    for points in (4, 5, 6):
+        turn, third = (*range(1, points), 0), (1, 2, 0, *range(3, points))
+        if order == factorial(points):
+            yield turn, (1, 0, *range(2, points))
+        if points > 4 and 2 * order == factorial(points):
+            yield turn if points % 2 else (0, *range(2, points), 1), third
+    for p in _PRIMES:
+        whole = p * (p * p - 1)
+        shift = (*((x + 1) % p for x in range(p)), p)
+        turned = (p, *((-pow(x, -1, p)) % p for x in range(1, p)), 0)
+        if 2 * order == whole:
+            yield shift, turned
+        if order == whole:
+            primitive = next(
+                a for a in range(2, p) if len({pow(a, k, p) for k in range(p)}) == p - 1
+            )
+            yield shift, turned, (*(primitive * x % p for x in range(p)), p)
+            yield _on_vectors(p, ((1, 1), (0, 1))), _on_vectors(p, ((0, 1), (p - 1, 0)))
+    if order in (168, 504):
+        add, root = tuple(x ^ 1 for x in range(8)), _of_powers(lambda number: number + 1)
+        if order == 168:
+            yield add, root, _of_powers(lambda number: 2 * number)
+        else:
+            yield (*add, 8), (*root, 8), (8, *_of_powers(lambda number: -number)[1:], 0)
+    if order == 432:
+        move = tuple((x + 3) % 9 for x in range(9))
+        yield (
+            move,
+            *(
+                tuple(
+                    3 * ((a * (x // 3) + b * (x % 3)) % 3) + (c * (x // 3) + d * (x % 3)) % 3
+                    for x in range(9)
+                )
+                for a, b, c, d in ((1, 1, 0, 1), (1, 0, 1, 1), (2, 0, 0, 1))
+            ),
+        )
+
+
+def _on_vectors(p: int, matrix: tuple[Images, Images]) -> Images:
+    """A matrix as a permutation of the vectors of two entries that are not zero."""
+    (a, b), (c, d) = matrix
+    vectors = [(x, y) for x in range(p) for y in range(p) if x or y]
+    place = {vector: number for number, vector in enumerate(vectors)}
+    return tuple(place[(a * x + b * y) % p, (c * x + d * y) % p] for x, y in vectors)
+
+
+def _of_powers(exponent: Callable[[int], int]) -> Images:
+    """What takes the k-th power of a root of x^3 + x + 1 to another, in the field of eight."""
+    powers = [1]
+    while len(powers) < 7:
+        doubled = 2 * powers[-1]
+        powers.append(doubled ^ 0b1011 if doubled & 8 else doubled)
+    images = [0] * 8
+    for number, power in enumerate(powers):
+        images[power] = powers[exponent(number) % 7]
+    return tuple(images)
+
+
 def _with_cyclic_factor(order: int) -> Iterator[Group]:
     """Direct products of a non-abelian and a cyclic group, a few for every cyclic group."""
-    return islice(_in_turn(_times_cyclic(order // c, c) for c in _divisors(order)), _MAX_PRODUCTS)
+    return islice(_in_turn(_times_cyclic(order // c, c) for c in divisors(order)), _MAX_PRODUCTS)
 
 
 def _times_cyclic(order: int, c: int) -> Iterator[Group]:
@@ -161,7 +237,7 @@ def _chains(order: int, largest: int) -> Iterator[tuple[int, ...]]:
     if order == 1:
         yield ()
         return
-    for first in reversed(_divisors(order)):
+    for first in reversed(divisors(order)):
         if first > 1 and largest % first == 0:
             for rest in _chains(order // first, first):
                 yield (first, *rest)
@@ -181,7 +257,7 @@ def _field_generator(p: int, k: int) -> NDArray[np.int64]:
     fields has an element of that order.
     """
     order = p**k - 1
-    largest = [order // q for q in _divisors(order) if _is_prime(q)]
+    largest = [order // q for q in divisors(order) if _is_prime(q)]
     one = np.eye(k, dtype=np.int64)
     for coefficients in product(range(p), repeat=k):
         matrix = np.eye(k, k=-1, dtype=np.int64)
@@ -199,7 +275,7 @@ def _rows(matrix: NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
 
 def _powers_dividing(order: int) -> Iterator[tuple[int, int]]:
     """All n and k of at least 2 with n^k a divisor of the order."""
-    for n in _divisors(order):
+    for n in divisors(order):
         k = 2
         while n > 1 and order % n**k == 0:
             yield n, k
@@ -216,9 +292,4 @@ def _primes_divide(number: int, other: int) -> bool:
 
 
 def _is_prime(number: int) -> bool:
-    return len(_divisors(number)) == 2
-
-
-@lru_cache
-def _divisors(number: int) -> tuple[int, ...]:
-    return tuple(k for k in range(1, number + 1) if number % k == 0)
+    return len(divisors(number)) == 2

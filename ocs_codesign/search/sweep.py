@@ -14,10 +14,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from ocs_codesign import __version__
-from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.progress import tell
 from ocs_codesign.search.bases import Effort
-from ocs_codesign.search.catalogue.entry import Entry, Provenance, certified
+from ocs_codesign.search.catalogue.entry import Entry, Provenance, as_entry
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import neighbours
 from ocs_codesign.search.pool import (
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
     from pathlib import Path
 
-    from ocs_codesign.schedules.design import Design, Question
+    from ocs_codesign.schedules.design import Question
 
 
 # Questions that workers answer: tasks on an executor, tried again when a worker dies.
@@ -176,24 +175,6 @@ def answer(
     kept += [*best_for_alltoall(scored, found), *before]
     entries = tuple(as_entry(design) for design in {one.recipe: one for one in kept}.values())
     return Answered(question, entries, time.process_time() - start)
-
-
-def as_entry(design: Design) -> Entry:
-    """A design as the catalogue stores it."""
-    recipe = design.recipe
-    entry = Entry(
-        repr(recipe),
-        recipe.label(),
-        recipe.num_nodes,
-        recipe.degree,
-        recipe.bidirectional,
-        recipe.reverse_symmetric,
-        design.cost_of(Collective.ALLGATHER),
-        design.cost_of(Collective.REDUCE_SCATTER),
-        design.maker,
-        design.measured,
-    )
-    return certified(entry)
 
 
 def stored_parts(catalogue: Catalogue, question: Question) -> dict[Question, tuple[Entry, ...]]:

@@ -219,13 +219,6 @@ def check_channels(
 
     Path i takes ``link[start[i] : start[i + 1]]`` in these channels. What waits for nothing is
     taken away again and again: what is left has a cycle.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> ring, start = Topology(3, [0, 1, 2], [1, 2, 0]), np.array([0, 2, 4, 6])
-    >>> link = np.array([0, 1, 1, 2, 2, 0])
-    >>> check_channels(ring, start, link, np.array([0, 0, 0, 0, 0, 1]))
-    >>> check_channels(ring, start, link, np.zeros(6, dtype=np.int64)).rule
-    'the dependencies of virtual channel 0 have a cycle'
     """
     inner = np.ones(len(link), dtype=bool)
     inner[start[1:] - 1] = False

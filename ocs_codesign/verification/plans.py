@@ -1,4 +1,4 @@
-"""The checker of keep-or-switch plans: shares no code with what makes them."""
+"""Checkers of plans, keep-or-switch and for demands: they share no code with the makers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.circuits.demand.matrix import DemandPlan
     from ocs_codesign.circuits.legs.plan import LegPlan, LegProblem
 
 
@@ -142,3 +143,32 @@ def _follow(problem: LegProblem, potentials: NDArray[Any], begin: int, end: int)
 def _beyond(price: NDArray[Any], gap: Any, infinite: int) -> NDArray[Any]:
     """What a switch costs beyond a gap."""
     return np.where(price >= infinite, infinite, np.maximum(price - gap, 0))
+
+
+def check_demand(plan: DemandPlan) -> Witness | None:
+    """What is wrong first with a plan for a demand matrix, None if it is what it claims.
+
+    Configurations are permutations, on switches that there are, for no less than no time; every
+    pair of nodes is served its demand, and the last switch is done at the total.
+    """
+    nodes, many = plan.demand.num_nodes, len(plan.permutations)
+    if not many == len(plan.durations_s) == len(plan.switch):
+        return Witness(f"{many} configurations, their durations and switches do not fit")
+    busy_s = [Fraction(0)] * plan.num_switches
+    served_s = np.full((nodes, nodes), Fraction(0), dtype=object)
+    rows = zip(plan.permutations.tolist(), plan.durations_s, plan.switch.tolist(), strict=True)
+    for at, (circuits, duration_s, switch) in enumerate(rows):
+        if sorted(circuits) != list(range(nodes)):
+            return Witness(f"configuration {at} is no permutation of {nodes} nodes")
+        if duration_s < 0 or not 0 <= switch < plan.num_switches:
+            return Witness(f"configuration {at} lasts {duration_s} s on switch {switch}")
+        busy_s[switch] += duration_s + plan.delta_s
+        served_s[np.arange(nodes), circuits] += duration_s
+    served, wanted = served_s * plan.bandwidth_Bps, plan.demand.units * plan.demand.unit_bytes
+    if (served < wanted).any():
+        pair = tuple(np.argwhere(served < wanted)[0].tolist())
+        ends = f"from {pair[0]} to {pair[1]}"
+        return Witness(f"{ends} there are {served[pair]} bytes served of {wanted[pair]}")
+    if max(busy_s) != plan.total_s:
+        return Witness(f"the last switch is done after {max(busy_s)} s, not {plan.total_s} s")
+    return None

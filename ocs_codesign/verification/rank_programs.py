@@ -272,19 +272,6 @@ def check_program(program: RankProgram, *, fifo_depth: int | None = None) -> Ran
     The depth decides about deadlocks alone. The witness names rank and operation. An allgather of a
     thousand ranks takes seconds; time grows with operations times streams only for what neither its
     rank nor the way of a chunk orders. Raises ValueError for a depth below 1.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.plans import OUTPUT, RECEIVE, SEND, RankProgram
-    >>> columns = {"rank": [0, 0, 1, 1], "stream": [0, 1, 0, 1], "kind": [SEND, RECEIVE] * 2,
-    ...     "peer": [1, 1, 0, 0], "source_buffer": [OUTPUT] * 4, "source": [0, 0, 1, 0],
-    ...     "target_buffer": [OUTPUT] * 4, "target": [0, 1, 0, 0], "count": [1] * 4}
-    >>> swap = RankProgram(Collective.ALLGATHER, 2, 1, True, [0, 0], columns)
-    >>> check_program(swap, fifo_depth=2).ok
-    True
-    >>> columns["target"] = [0, 1, 0, 1]
-    >>> wrong = RankProgram(Collective.ALLGATHER, 2, 1, True, [0, 0], columns)
-    >>> check_program(wrong).witness.rank, check_program(wrong).witness.rule.split(",")[0]
-    (1, 'nothing orders this and operation 2')
     """
     if fifo_depth is not None and fifo_depth < 1:
         raise ValueError(f"fifo_depth is {fifo_depth}: a channel holds a send or more")

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.demand import COPY, MOVE, SUM
+from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.verification import kernels
 from ocs_codesign.verification.sends import (
     FORWARD_ONLY,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from ocs_codesign.core.demand import Demand
     from ocs_codesign.core.network import Routes
-    from ocs_codesign.core.schedule import Schedule
 
 
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly once", "at least once"
@@ -97,14 +97,15 @@ def verify(
     claimed: Cost | None = None,
     *,
     strictness: str = EXACTLY_ONCE,
-    abilities: Abilities = FORWARD_ONLY,
+    abilities: Abilities | None = None,
 ) -> Verdict:
     """Replay a schedule and recompute its cost; ``claimed`` must then be exactly that cost.
 
     Items are replayed in blocks that fit in memory; the witness is the first bad send of the first
     block that fails, or else the first thing missing. ``strictness`` EXACTLY_ONCE is what reversing
     a schedule needs; with AT_LEAST_ONCE a node may get copies that it has. Switches among the nodes
-    only forward, but for those that have ``abilities``.
+    only forward, but for those that have ``abilities``. A design stands for its schedule, with the
+    abilities that it says. Raises ValueError for what is neither.
 
     >>> from ocs_codesign.core.collective import Collective
     >>> from ocs_codesign.core.topology import Topology
@@ -114,6 +115,9 @@ def verify(
     >>> print(verify(half).witness)
     root 1, chunk 0, node 0: the node never receives this chunk
     """
+    if abilities is None:
+        abilities = getattr(schedule, "abilities", FORWARD_ONLY)
+    schedule = _schedule_of(schedule)
     max_loads = _max_loads(schedule)
     total = sum(max_loads, Fraction(0))
     # B is the largest egress of a host, and loads count units of which M has so many.
@@ -122,6 +126,18 @@ def verify(
     cost = Cost(len(max_loads), total * speed / units)
     witness = replay(schedule, abilities, strictness) or wrong_claim(claimed, cost)
     return Verdict(cost, max_loads, witness)
+
+
+def _schedule_of(given: Any) -> Schedule:
+    """A schedule, or that of a design."""
+    if getattr(given, "circuits", None) is not None:
+        raise ValueError("its circuits change: verify_design replays it")
+    found = getattr(given, "schedule", given)
+    if not isinstance(found, Schedule):
+        raise ValueError(
+            f"{given!r} is no schedule: build makes one of a recipe, load_design reads one"
+        )
+    return found
 
 
 def wrong_claim(claimed: Cost | None, cost: Cost) -> Witness | None:

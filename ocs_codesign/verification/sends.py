@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
 from ocs_codesign.core.demand import COPY, SUM
+from ocs_codesign.core.topology import row_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -179,6 +180,8 @@ def direct_sends(schedule: Schedule, sends: Sends, abilities: Abilities) -> Send
     if witness is not None:
         return witness
     passed = hops.passed()
+    if isinstance(passed, Witness):
+        return passed
     parts = (sends.at(np.flatnonzero(~through)), passed)
     columns = [np.concatenate([getattr(part, name) for part in parts]) for name in SEND_COLUMNS]
     direct = Sends(sends.spans, *columns)
@@ -207,11 +210,9 @@ class _Hops:
         first = np.repeat(np.cumsum(size) - size, size)
         span = (sends.lo[at] + np.arange(len(at)) - first).astype(np.int32)
         single = replace(sends.at(at), lo=span, hi=span + 1)
-        base = [single.end, single.phase, single.item, span]
-        keys = np.concatenate(
-            [np.stack([*base, single.receiver], axis=1), np.stack([*base, single.sender], axis=1)]
-        )
-        _, stay = np.unique(keys, axis=0, return_inverse=True)
+        base = (np.tile(column, 2) for column in (single.end, single.phase, single.item, span))
+        ends = np.concatenate([single.receiver, single.sender])
+        stay = row_numbers(*base, ends)
         enters, leaves = stay.reshape(2, -1)
         hosts = schedule.num_hosts
         enters = np.where(single.receiver < hosts, -1, enters)
@@ -239,18 +240,15 @@ class _Hops:
             else:
                 faults.append((here & (gets == 0), OUT_OF_NOTHING, switch))
                 faults.append((here & (gives > gets) & ~fans_out, DUPLICATED, switch))
-        found: list[tuple[int, str, NDArray[np.int32] | None]] = [
+        found = [
             (int(broken.argmax()), rule, switch) for broken, rule, switch in faults if broken.any()
         ]
-        if not found and (self._depth() > self.num_stays).any():
-            rounds = self._depth() > self.num_stays
-            found = [(int((rounds[self.leaves] & (self.leaves >= 0)).argmax()), IN_A_CIRCLE, None)]
         if not found:
             return None
         at, rule, where = min(found, key=lambda fault: self.sends.row[fault[0]])
-        return self._witness(at, rule, None if where is None else int(where[at]))
+        return self._witness(at, rule, int(where[at]))
 
-    def _witness(self, at: int, rule: str, switch: int | None) -> Witness:
+    def _witness(self, at: int, rule: str, switch: int | None = None) -> Witness:
         sends = self.sends
         demand = self.schedule.demands[int(sends.phase[at])]
         row = int(sends.row[at])
@@ -264,57 +262,101 @@ class _Hops:
             int(self.schedule.link[row]),
         )
 
-    def _depth(self) -> NDArray[np.int64]:
-        """The most switches that a stay's spans pass before; above ``num_stays`` in a circle."""
-        depth = np.zeros(self.num_stays, dtype=np.int64)
-        inner = np.flatnonzero((self.enters >= 0) & (self.leaves >= 0))
-        switches = self.schedule.topology.num_nodes - self.schedule.num_hosts
-        for _ in range(switches + 1):
-            deeper = depth.copy()
-            np.maximum.at(deeper, self.enters[inner], depth[self.leaves[inner]] + 1)
-            if np.array_equal(deeper, depth):
-                return depth
-            depth = deeper
-        return np.where(depth > switches - 1, self.num_stays + 1, depth)
+    def passed(self) -> Sends | Witness:
+        """What the hops bring from host to host: copies by their last hop, sums by their first.
 
-    def passed(self) -> Sends:
-        """What the hops bring from host to host: copies by their last hop, sums by their first."""
-        depth = self._depth()
+        Or the first hop of a chunk that goes round among switches however it is told apart.
+        """
         sums = self.sends.kind == SUM
-        origin = self._resolved(self.sends.sender, self.enters, self.leaves, depth, ~sums)
-        target = self._resolved(self.sends.receiver, self.leaves, self.enters, -depth, sums)
+        copied = _begins(self.enters, self.leaves, np.flatnonzero(~sums))
+        summed = _begins(self.leaves, self.enters, np.flatnonzero(sums))
+        round_trips = np.concatenate([copied.nowhere, summed.nowhere])
+        if len(round_trips):
+            at = round_trips[np.argmin(self.sends.row[round_trips])]
+            return self._witness(int(at), IN_A_CIRCLE)
+        sender = np.where(sums, self.sends.sender, self.sends.sender[copied.hop])
+        receiver = np.where(sums, self.sends.receiver[summed.hop], self.sends.receiver)
+        resolved = replace(
+            self.sends, sender=sender.astype(np.int32), receiver=receiver.astype(np.int32)
+        )
         last, first = (self.enters < 0) & ~sums, (self.leaves < 0) & sums
-        sender = np.where(sums, self.sends.sender, origin).astype(np.int32)
-        receiver = np.where(sums, target, self.sends.receiver).astype(np.int32)
-        resolved = replace(self.sends, sender=sender, receiver=receiver)
         return resolved.at(np.flatnonzero(last | first))
 
-    def _resolved(
-        self,
-        end: NDArray[np.int32],
-        known: NDArray[np.int64],
-        wanted: NDArray[np.int64],
-        depth: NDArray[np.int64],
-        mask: NDArray[np.bool_],
-    ) -> NDArray[np.int32]:
-        """The host at the far end of every hop, followed stay by stay in the order of depth.
 
-        The k-th hop that ends (``wanted``) a stay continues the k-th that begins it (``known``),
-        or the last of them if there are fewer.
-        """
-        host = end.copy()
-        for level in np.unique(depth).tolist():
-            at_level = depth == level
-            begin = np.flatnonzero((known >= 0) & mask)
-            begin = begin[at_level[known[begin]]]
-            going = np.flatnonzero((wanted >= 0) & mask)
-            going = going[at_level[wanted[going]]]
-            begin = begin[np.argsort(known[begin], kind="stable")]
-            going = going[np.argsort(wanted[going], kind="stable")]
-            start = np.searchsorted(known[begin], np.arange(self.num_stays + 1))
-            own = np.searchsorted(wanted[going], np.arange(self.num_stays + 1))
-            stay = wanted[going]
-            rank = np.arange(len(going)) - own[stay]
-            count = start[stay + 1] - start[stay]
-            host[going] = host[begin[start[stay] + np.minimum(rank, count - 1)]]
-        return host
+class _Begins(NamedTuple):
+    """The ``hop`` at a host with which every hop begins, and those that begin ``nowhere``."""
+
+    hop: NDArray[np.int64]
+    nowhere: NDArray[np.int64]
+
+
+def _begins(
+    enters: NDArray[np.int64], leaves: NDArray[np.int64], hops: NDArray[np.int64]
+) -> _Begins:
+    """Where some of the hops begin, followed back from stay to stay as ``told_apart`` has them."""
+    begin = _followed(told_apart(enters, leaves, hops))
+    wanted = np.zeros(len(begin), dtype=bool)
+    wanted[hops] = True
+    return _Begins(begin, np.flatnonzero(wanted & (leaves[begin] >= 0)))
+
+
+def told_apart(
+    enters: NDArray[np.int64], leaves: NDArray[np.int64], hops: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Of some of the hops the one before it, itself if it leaves no stay.
+
+    Chunks that are alike are told apart as one likes: the k-th hop out of a stay goes on with what
+    the k-th into it brought, or the last of them if there are fewer. Where that goes round among
+    switches, what goes round is exchanged with what passes there and comes from a host, so that
+    hops go round only if no way of telling them apart brings them from a host.
+    """
+    before = np.arange(len(enters))
+    into, out = hops[enters[hops] >= 0], hops[leaves[hops] >= 0]
+    into = into[np.argsort(enters[into], kind="stable")]
+    out = out[np.argsort(leaves[out], kind="stable")]
+    start = np.searchsorted(enters[into], leaves[out])
+    number = np.arange(len(out)) - np.searchsorted(leaves[out], leaves[out])
+    count = np.searchsorted(enters[into], leaves[out], side="right") - start
+    before[out] = into[start + np.minimum(number, count - 1)]
+    wanted = np.zeros(len(before), dtype=bool)
+    wanted[hops] = True
+    while True:
+        begin = _followed(before)
+        lost = wanted & (leaves[begin] >= 0)
+        if not lost.any() or not _exchanged(before, begin, lost, leaves, out):
+            return before
+
+
+def _followed(before: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where every hop begins, by doubling; of one that goes round, a hop on that round."""
+    begin, length = before, 1
+    while length < len(before) and not np.array_equal(further := begin[begin], begin):
+        begin, length = further, 2 * length
+    return begin
+
+
+def _exchanged(
+    before: NDArray[np.int64],
+    begin: NDArray[np.int64],
+    lost: NDArray[np.bool_],
+    leaves: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> bool:
+    """Lead rounds through what comes from hosts at the stays that both pass; whether one could."""
+    met = out[~lost[out] & np.isin(leaves[out], leaves[lost])]
+    through = dict(zip(leaves[met].tolist(), met.tolist(), strict=True))
+    seen: set[int] = set()
+    is_changed = False
+    for first in np.unique(begin[lost]).tolist():
+        circle, hop = [], first
+        while hop not in seen:
+            seen.add(hop)
+            circle.append(hop)
+            hop = int(before[hop])
+        for hop in circle:
+            other = through.get(int(leaves[hop]))
+            if other is not None:
+                before[hop], before[other] = before[other], before[hop]
+                is_changed = True
+                break
+    return is_changed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -129,6 +130,7 @@ def _ticks(
         num_bytes: Fraction = chunks * transfers.chunk_bytes
         rate: Fraction = bandwidth * rules.unit_Bps * network.tick_s
         lasts = float(num_bytes) / float(rate) if rules.in_doubles else num_bytes / rate
+        lasts = ceil(lasts) if rules.rounds_up else lasts
         found[at] = int(lasts), int(latency + lasts)
     return found[which.ravel(), 0], found[which.ravel(), 1]
 

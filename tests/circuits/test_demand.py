@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,21 +12,15 @@ from demand_oracle import KNOWN, by_enumeration, by_integer_program, mixed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.circuits.demand.matrix import DemandMatrix, check_demand_plan
+from ocs_codesign.circuits.demand.matrix import DemandMatrix
 from ocs_codesign.circuits.demand.planner import LINES, SEARCHED, DemandEffort, plan_demand
+from ocs_codesign.verification.plans import check_demand
 
 
 def recheck(plan):
-    """The total by the checker, from the plan's own fields."""
-    return check_demand_plan(
-        plan.demand,
-        plan.bandwidth_Bps,
-        plan.delta_s,
-        plan.num_switches,
-        plan.permutations,
-        plan.durations_s,
-        plan.switch,
-    )
+    """The total, once the plan is checked."""
+    assert check_demand(plan) is None
+    return plan.total_s
 
 
 @pytest.mark.parametrize(
@@ -41,7 +36,9 @@ def test_known_answers(delta, total, configurations):
     assert plan.gap == 0
 
 
-@pytest.mark.parametrize("switches", [1, 2, 3])
+@pytest.mark.parametrize(
+    "switches", [1, *(pytest.param(many, marks=pytest.mark.slow) for many in (2, 3))]
+)
 def test_several_switches(switches):
     plan = plan_demand(DemandMatrix(KNOWN), 1, switches)
     assert plan.is_optimal
@@ -53,12 +50,6 @@ def test_bandwidth_and_units_scale_the_times():
     plan = plan_demand(DemandMatrix(entries), Fraction(1, 6), bandwidth_Bps=2)
     assert plan.total_s == Fraction(17, 6)
     assert plan.bandwidth_Bps == 2
-
-
-def test_floats_are_read_as_decimals():
-    plan = plan_demand(DemandMatrix([[0.1, 0.2], [0.3, 0.0]]), 0.05)
-    assert plan.total_s == Fraction(5, 10)
-    assert plan.is_optimal
 
 
 small = st.integers(0, 6)
@@ -187,9 +178,7 @@ def test_bad_matrices(entries, rule):
         ((-1,), "delta_s is -1: a time cannot be negative"),
         ((math.nan,), "delta_s is nan: it must be finite"),
         ((1, 0), "0 switches: there must be 1 to 1024"),
-        ((1, 5000), "5000 switches"),
         ((1, 1, 0), "bandwidth_Bps is 0: it must be positive"),
-        ((1, 1, math.inf), "bandwidth_Bps is inf: it must be finite"),
     ],
 )
 def test_bad_questions(arguments, rule):
@@ -204,22 +193,16 @@ def test_bad_effort(name):
 
 
 def test_the_checker_names_the_first_witness():
-    demand = DemandMatrix([[0, 3], [6, 0]])
-    swap, stay = np.array([[1, 0]]), np.array([[0, 1]])
-    on = np.array([0])
-
-    def check(permutations, durations, switch):
-        model = (Fraction(1), Fraction(1), 1)
-        return check_demand_plan(demand, *model, permutations, durations, switch)
-
-    assert check(swap, [Fraction(6)], on) == 7
-    for permutations, duration, switch, rule in (
-        (np.array([[1, 1]]), 6, on, "configuration 0 is no permutation of 2 nodes"),
-        (swap, -6, on, "configuration 0 lasts -6 s"),
-        (swap, 6, np.array([1]), "configuration 0 is on switch 1 of 1"),
-        (swap, 5, on, "from 1 to 0 there are 5 bytes served of 6"),
-        (stay, 6, on, "from 0 to 1 there are 0 bytes served of 3"),
-        (swap, 6, np.array([0, 0]), "do not fit"),
+    plan = plan_demand(DemandMatrix([[0, 3], [6, 0]]), 1)
+    assert recheck(plan) == 7
+    stay, on = np.array([[0, 1]]), np.array([1])
+    for changes, rule in (
+        ({"permutations": np.array([[1, 1]])}, "configuration 0 is no permutation of 2 nodes"),
+        ({"durations_s": (Fraction(-6),)}, "configuration 0 lasts -6 s on switch 0"),
+        ({"switch": on}, "configuration 0 lasts 6 s on switch 1"),
+        ({"durations_s": (Fraction(5),)}, "from 1 to 0 there are 5 bytes served of 6"),
+        ({"permutations": stay}, "from 0 to 1 there are 0 bytes served of 3"),
+        ({"switch": np.array([0, 0])}, "do not fit"),
+        ({"total_s": Fraction(6)}, "the last switch is done after 7 s, not 6 s"),
     ):
-        with pytest.raises(ValueError, match=rule):
-            check(permutations, [Fraction(duration)], switch)
+        assert rule in str(check_demand(replace(plan, **changes)))

@@ -13,7 +13,7 @@ from hold_oracle import COSTS, brute_force, random_instance, table
 from ocs_codesign.circuits.legs import plan as dynamic_program
 from ocs_codesign.circuits.legs.break_even import break_even
 from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs, price_plan
-from ocs_codesign.circuits.legs.trace import ceases_to_pay, paying
+from ocs_codesign.circuits.legs.trace import paying
 from ocs_codesign.core.progress import heard_by
 
 
@@ -145,23 +145,6 @@ def test_a_part_is_a_part_of_the_whole():
     part = break_even(gapped(), around=150, max_solves=60)
     assert 0 < part.pieces[0].begin < 140  # it reaches to both sides
     assert part.pieces[-1].end > 160
-
-
-@pytest.mark.parametrize("around", [Fraction(1, 9), 1, 4, 9])
-def test_ceasing_is_bracketed(around):
-    problem = LegProblem(COSTS, 1, start=0)
-    found = ceases_to_pay(problem, Fraction(around))
-    assert found.begin < 10 <= found.end <= found.begin * Fraction(101, 100)
-    (*_, last) = paying(break_even(gapped()))
-    found = ceases_to_pay(gapped(), Fraction(around))
-    assert found.begin < last.end <= found.end
-
-
-@pytest.mark.parametrize(
-    ("costs", "factor"), [(COSTS, 10), (COSTS, 0), ([(1, float("inf")), (float("inf"), 1)], 1)]
-)
-def test_nothing_ceases(costs, factor):
-    assert ceases_to_pay(LegProblem(costs, 1, start=0), Fraction(factor)) is None
 
 
 def test_refused():

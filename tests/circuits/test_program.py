@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 from strategies import without_symmetry
 
 from ocs_codesign.circuits.programs.designs import build_sequence
+from ocs_codesign.circuits.programs.wiring import wire
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.graphs.text import parse
@@ -197,6 +198,14 @@ def test_ports_of_unlike_speed_are_refused():
     fast = Topology(2, [0, 1], [1, 0], [1, 2])
     with pytest.raises(ValueError, match="configuration 1 differ in speed"):
         build_sequence([Topology(2, [0, 1], [1, 0]), fast])
+
+
+@pytest.mark.parametrize(
+    ("leads_to", "rule"), [(3, "a node, 0 to 2"), (-2, "or is dark: -1"), (-1, "one circuit")]
+)
+def test_ports_that_lead_nowhere_are_refused(leads_to, rule):
+    with pytest.raises(ValueError, match=rule):
+        wire(np.full((2, 1, 3), leads_to, dtype=np.int32))
 
 
 def test_a_program_that_does_not_verify_is_not_handed_out(monkeypatch):

@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from program_samples import direct, halving_doubling
 
 from ocs_codesign.circuits.change import Change
-from ocs_codesign.circuits.programs.designs import (
-    build_direct,
-    build_halving_doubling,
-    program_time,
-)
+from ocs_codesign.circuits.programs.designs import program_time
 from ocs_codesign.core.circuits import PlaneChange
 from ocs_codesign.core.cost import Cost, CostModel
 from ocs_codesign.verification.circuits import ProgramVerdict, check_timed
@@ -25,7 +22,7 @@ MODEL = CostModel(2e-6, 1e10)
 
 
 def test_what_changes_in_the_dark_waits_for_nobody():
-    design = build_halving_doubling(64, 4, overlap=True)
+    design = halving_doubling(64, 4, overlap=True)
     hidden = Change(1e-6, cold_start=False)
     time = program_time(design.verdict, MODEL, 64 * 10**6, hidden)
     assert time.dead_s == 0
@@ -92,7 +89,7 @@ def test_the_last_step_ends_when_the_longest_path_does(verdict, cold, overlap, f
 @pytest.mark.parametrize("overlap", [False, True])
 def test_programs_are_in_time(overlap):
     """Held by start, link free, circuit up from when its change is done to when it goes."""
-    design = build_halving_doubling(16, 4, overlap=overlap)
+    design = halving_doubling(16, 4, overlap=overlap)
     delta = Change(Fraction(1, 10**5), cold_start=False, overlap=overlap)
     time = program_time(design.verdict, MODEL, 2**20, delta)
     timed = time.timed(design.schedule)
@@ -114,11 +111,11 @@ def test_programs_are_in_time(overlap):
     columns[1][-1] += int(ended[-1] / timed.tick_s)
     assert "is not up" in str(check_timed(timed, latency, tuple(columns)))
     with pytest.raises(ValueError, match="steps, but"):
-        time.timed(build_direct(4).schedule)
+        time.timed(direct(4).schedule)
 
 
 def test_what_has_no_time():
-    verdict = build_direct(4).verdict
+    verdict = direct(4).verdict
     delta = Change(1e-6)
     with pytest.raises(ValueError, match="not valid has no time: row 3: no"):
         program_time(replace(verdict, witness=Witness("no", row=3)), MODEL, 1, delta)

@@ -108,8 +108,6 @@ def test_errors_of_rows(rows, error):
         ("collective,size", "the heading names 'size': known are collective, message, "),
         ("collective", "there is no message: every job has one"),
         ("collective,message,message_bytes", "both message and message_bytes are given"),
-        ("collective,message,gap,gap", "both gap and gap are given"),
-        ("collective,message,", "the heading names ''"),
     ],
 )
 def test_errors_of_headings(heading, error):
@@ -126,7 +124,6 @@ GOOD = '{"collective": "allreduce", "message": "1MiB"'
         (f'{{"jobs": [{GOOD}}}, {GOOD}, "gap": "-1s"}}]}}', ": jobs[1].gap: '-1s' is not a time"),
         (f'[{GOOD}, "gap_s": -2}}]', ": [0].gap_s is -2: it cannot be negative"),
         (f'[{GOOD}, "gap_s": "2s"}}]', ": [0].gap_s is '2s': it must be a number without a unit"),
-        (f'[{GOOD}, "gap_s": NaN}}]', "NaN is not a number: numbers are finite"),
         (f'[{GOOD}, "gap": 5}}]', ": [0].gap is 5: write it as a text with a unit, as in 1.5ms"),
         (f'[{GOOD}, "count": 2.0}}]', "[0].count is 2.0: it must be a whole number"),
         (f'[{GOOD}, "colour": 1}}]', ": [0] names 'colour': known are collective, message"),
@@ -138,8 +135,6 @@ GOOD = '{"collective": "allreduce", "message": "1MiB"'
         ('{"jobs": 3}', ": a trace is a list of jobs, or an object with such a list as jobs"),
         (f'{{"jobs": [{GOOD}}}], "times": 3}}', ": the trace names 'times': known are jobs, "),
         (f'{{"jobs": [{GOOD}}}], "repeat": 0}}', ": repeat is 0: it must be from 1 to"),
-        ("[{\n]", ", line 2: this is not JSON"),
-        ("[" * 100_000, "more than 16 levels of nesting"),
     ],
 )
 def test_errors_of_json(text, error):
@@ -150,7 +145,6 @@ def test_errors_of_json(text, error):
     ("name", "content", "error"),
     [
         ("t.csv", b"", "t.csv: the trace is empty"),
-        ("t.csv", b"collective,message\n\xff\xfe,1B\n", "t.csv: this is not UTF-8 text"),
         ("t.csv", b"#" * (2**20 + 1), "more than 1 MiB are not read"),
     ],
 )

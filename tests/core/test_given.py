@@ -76,6 +76,10 @@ TAKEN = {
     "topology_bound": oc.topology_bound,
     "predict": lambda graph: oc.predict(graph).cost,
     "measure": lambda graph: oc.measure(graph, "allreduce").cost,
+    "late_arrivals": lambda graph: oc.schedules.late_arrivals(graph, 3, 50).loads(),
+    "ArrivalSteps": lambda graph: oc.schedules.ArrivalSteps(
+        graph, oc.core.as_topology(graph).distances()
+    ).loads(),
     "measure_topology": lambda graph: oc.measure_topology(graph).cost,
     "build": lambda graph: oc.verify(oc.build(graph, "allreduce").schedule).cost,
     "build_topology": lambda graph: oc.schedules.build_topology(graph).cost,
@@ -136,6 +140,13 @@ TAKEN = {
     ),
     "optimum": lambda graph: oc.optimum(graph, GATHER).inv_rate,
     "forests": lambda graph: oc.forests(graph, GATHER)[0].inv_rate,
+    "exchange_optimum": lambda graph: oc.schedules.exchange_optimum(graph).value,
+    "exchange_paths": lambda graph: oc.schedules.exchange_paths(graph).num_paths,
+    "held_plans": lambda graph: (
+        oc.schedules.held_plans(
+            graph, [np.ones((oc.core.as_topology(graph).num_nodes,) * 2, dtype=int)], 1
+        ).total
+    ),
     "allreduce_optimum": oc.schedules.allreduce_optimum,
     "allreduce_pipelines": lambda graph: oc.schedules.allreduce_pipelines(graph)[1],
     "synthesis": lambda graph: oc.synthesis(graph, GATHER).ticks,
@@ -248,7 +259,8 @@ def test_expansions_say_what_they_expand(name):
 
 
 FORESTS = {"optimum", "forests", "allreduce_optimum", "allreduce_pipelines"}
-NETWORKS = FORESTS | {"damaged", "servers", "place", "messages_on"}
+EXCHANGES = {"exchange_optimum", "exchange_paths", "held_plans"}
+NETWORKS = FORESTS | EXCHANGES | {"damaged", "servers", "place", "messages_on"}
 """What takes networks too, with switches."""
 
 
@@ -275,9 +287,9 @@ BAD = {
     "a name of two lines": (networkx.Graph([("a\nb", 1)]), r"'a\\nb' is not a node name"),
     "no name": (networkx.Graph([("", 1)]), "'' is not a node name"),
     "a speed that is none": (slow(), "'fast' is not a link speed"),
-    "a file": ("fabric.edges", "'fabric.edges' is no recipe: import_graph reads the graph in a"),
-    "a path": ("/tmp/fabric", "'/tmp/fabric' is no recipe: import_graph reads the graph"),
-    "a path of another system": (r"C:\fabric", "is no recipe: import_graph reads the graph"),
+    "a file": ("fabric.edges", "'fabric.edges' is no recipe: is it a file"),
+    "a path": ("/tmp/fabric", "'/tmp/fabric' is no recipe: is it a file"),
+    "a path of another system": (r"C:\fabric", "is no recipe: is it a file"),
     "a Path": (pathlib.Path("fabric.edges"), "Path is no topology: it may be a recipe, its text"),
     "an empty text": ("", "a recipe is a text such as"),
     "an unknown name": ("Torrus((4, 4))", "unknown name 'Torrus' in a recipe: did you mean Torus"),

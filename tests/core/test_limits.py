@@ -18,17 +18,13 @@ from ocs_codesign.search.bases import Effort
 SWITCHED = ["--alpha", "1us", "--bandwidth", "1Gbps", "--message", "1MiB", "--delta", "1us"]
 REFUSED = {
     "many links": (["cost", "GeneralizedKautz(10000, 10000)"], "would take too long"),
-    "many steps": (["cost", "UniRing(1, 10000000)"], "at most 1048576 are supported"),
+    "many steps": (["cost", "UniRing(1, 10000000)"], "at most 65536 are supported"),
     "exact": (["cost", "Kautz(2, 1)", "--exact", "--max-steps", "1000000"], "32 more than the"),
-    "direct": (
-        ["sequence", "--pattern", "direct", "--nodes", "4000", "--out", "d", *SWITCHED],
-        "15,996,000 sends: at most",
-    ),
     "jobs": (
         ["plan", "t.csv", "--nodes", "16", "--degree", "4", *SWITCHED[:4], *SWITCHED[6:]],
         "the trace has 2000000 jobs",
     ),
-    "sizes": (["sweep", "--nodes", "2-99999999999", "--catalogue", "c"], "a sweep goes up to"),
+    "sizes": (["sweep", "--nodes", "2-99999999999", "--catalogue", "c"], "numbers go up to"),
 }
 
 
@@ -76,7 +72,7 @@ def test_a_base_too_large_to_measure_is_refused():
 
 
 def test_work_counts_receivers_or_steps():
-    circulant = parse("DirectedCirculant(2000000, (1, 1414))").topology()
+    circulant = parse("DirectedCirculant(1000000, (1, 1000))").topology()
     assert can_measure(circulant)
     assert not can_measure(Topology(circulant.num_nodes, circulant.tail, circulant.head))
     ring = [*range(20_000)]

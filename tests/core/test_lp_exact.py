@@ -161,7 +161,7 @@ class TestReasons:
     def basis(self, columns, rows):
         solution = solve(self.one)
         parts = {"columns": np.array(columns, np.int8), "rows": np.array(rows, np.int8)}
-        return replace(solution, basis=replace(solution.basis, **parts))
+        return replace(solution, basis=solution.basis._replace(**parts))
 
     @pytest.mark.parametrize(
         ("columns", "rows", "reason"),
@@ -186,13 +186,13 @@ class TestReasons:
     def test_a_vertex_that_is_not_optimal(self):
         one = program([1, 2], [[1, 1]], [2], [INF])
         solution = solve(one)
-        dear = replace(solution.basis, columns=np.array([0, 1], np.int8))
+        dear = solution.basis._replace(columns=np.array([0, 1], np.int8))
         refined = refine(one, replace(solution, basis=dear))
         assert refined.reason == "the dual of column 0 has the wrong sign"
 
     def test_a_column_at_the_wrong_one_of_two_bounds(self):
         one = program([1], [], [], [], [0], [3])
-        wrong = replace(solve(one).basis, columns=np.array([BasisStatus.UPPER], np.int8))
+        wrong = solve(one).basis._replace(columns=np.array([BasisStatus.UPPER], np.int8))
         refined = refine(one, replace(solve(one), basis=wrong))
         assert refined.reason == "the objective exceeds its bound by 3"
 

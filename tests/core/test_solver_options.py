@@ -188,7 +188,7 @@ class TestAllToAll:
         assert rough.gap < 0.5
 
     def test_out_of_time_says_so(self):
-        assert throughput(LARGE, AT_ONCE).method == (
+        assert throughput(LARGE, AT_ONCE).proof == (
             "mirror descent; highs: the time limit was reached before optimality"
         )
 
@@ -206,7 +206,7 @@ class TestAllToAll:
         for module in ("paths.throughput", "stepped.alltoall", "paths.tables"):
             monkeypatch.setattr(f"ocs_codesign.schedules.{module}.solve", ended(status))
         found = throughput(LARGE)
-        assert found.method == f"mirror descent; highs: {status.value}"
+        assert found.proof == f"mirror descent; highs: {status.value}"
         assert found.bound <= best.time <= found.time
         for topology in (LARGE, BiRing(2, 5).topology()):
             plan = stepped_plan(topology)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 from planes_oracle import listed, random_problem
@@ -13,7 +14,8 @@ from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.planes.plan import plan_planes
 from ocs_codesign.circuits.planes.problem import PlaneProblem
 from ocs_codesign.core.circuits import Activity, Interval, Timeline
-from ocs_codesign.faces.answers.planes import timeline_json, timeline_table
+from ocs_codesign.faces.answers.declared import records
+from ocs_codesign.faces.answers.planes import timeline_table
 from ocs_codesign.verification.circuits import check_timeline
 
 EPS = Fraction(1, 1000)
@@ -167,7 +169,9 @@ def test_columns_rows_and_forms():
     timeline = plan_planes(listed((1, 2, 2), (10, 1, 10), "0.2")).timeline
     assert Timeline.of(reversed(list(timeline))) == timeline
     names = ["-", "ring", "star"]
-    rows, table = timeline_json(timeline, names), timeline_table(timeline, names).rows
+    answer = SimpleNamespace(listed=SimpleNamespace(names=names))
+    rows = [records()["interval"].json(row, answer) for row in timeline]
+    table = timeline_table(timeline, names).rows
     assert len(timeline) == len(timeline.plane) == len(table) == len(rows)
     assert timeline.total_s == Fraction(61, 100_000)
     busy = [timeline.busy_s(activity) for activity in Activity]

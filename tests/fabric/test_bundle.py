@@ -40,7 +40,8 @@ def bundle(tmp_path_factory):
 def expected_files():
     files = {"manifest.json", "fabric.json", "cabling.csv", "ranks.csv", "ports.csv", "prices.csv"}
     files |= {"report.html", "state.json"}
-    kinds = ("site", "manufacturer", "devicerole", "devicetype", "device", "interface", "cable")
+    kinds = ("site", "manufacturer", "devicerole", "devicetype", "device", "interface")
+    kinds += ("rearport", "frontport", "cable", "cable.up")
     files |= {f"netbox/dcim.{kind}.csv" for kind in kinds} | {"netbox/README.md"}
     for pair in ("ring-to-cube", "cube-to-ring"):
         files |= {f"plans/{pair}.{suffix}" for suffix in ("csv", "json", "md")}

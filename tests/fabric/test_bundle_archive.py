@@ -143,8 +143,10 @@ def test_changes_of_circuits_in_a_zip(capsys):
     assert told(capsys, "deploy", "--bundle", "one.zip", "k=DirectedCirculant(8, (1, 3))")[0] == 0
     code, out, _ = told(capsys, "rewire", "--bundle", "one.zip", "k", "--json", "-")
     answer = json.loads(out)
-    assert (code, answer["out"], answer["archive"], answer["up"]) == (0, None, "one.zip", "k")
-    assert read_bundle("one.zip").up == "k"
+    assert (code, answer["out"], answer["archive"], answer["planned"]) == (0, None, "one.zip", "k")
+    assert read_bundle("one.zip").standing == "planned"
+    assert told(capsys, "rewire", "--bundle", "one.zip", "--done")[0] == 0
+    assert (read_bundle("one.zip").standing, read_bundle("one.zip").up) == ("up", "k")
     asked = told(capsys, "rewire", "--bundle", "one.zip", "ring", "--what-if", "--json", "-")
     assert json.loads(asked[1])["archive"] is None
     assert read_bundle("one.zip").up == "k"
@@ -158,6 +160,7 @@ def test_repairs_in_a_zip_until_all_works_again(deployed, capsys):
     for change, failed in (("--repair", ("h3",)), ("--restore", ())):
         code, _, err = told(capsys, "survive", "--bundle", "spares.zip", change, "host:h3")
         assert (code, err) == (0, "")
+        told(capsys, "rewire", "--bundle", "spares.zip", "--done")
         assert read_bundle("spares.zip").failures.hosts == failed
         assert check_bundle("spares.zip").ok
     assert files_of(deployed / "spares") == before

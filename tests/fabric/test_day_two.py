@@ -10,6 +10,7 @@ from functools import cache
 
 import pytest
 from bundle_samples import (
+    carried,
     files_of,
     links_by_light,
     named,
@@ -24,8 +25,9 @@ from embed_samples import fabric
 
 from ocs_codesign.fabric.bundle.read import read_bundle
 from ocs_codesign.fabric.bundle.verify import check_bundle
-from ocs_codesign.fabric.deployments.day_two import extended, repaired, restored, rewired
+from ocs_codesign.fabric.deployments.day_two import extended, repaired, restored, rewired, torn_down
 from ocs_codesign.fabric.deployments.deploy import Failures, deploy
+from ocs_codesign.fabric.deployments.held import spliced
 from ocs_codesign.fabric.deployments.work import Action, joined_names
 from ocs_codesign.fabric.description import PortModel, rotations
 from ocs_codesign.fabric.files.fabric_files import save_fabric
@@ -48,9 +50,16 @@ def joined(files, configuration):
     return found
 
 
+def _up_or_planned(state):
+    """Either is named; it is up unless there is work."""
+    (name,) = {state["up"], state["planned"]} - {None}
+    assert state["up"] is not None or state["last_work"]["title"]
+    return name
+
+
 def carried_out(before, after):
     """The steps of the work, done by hand on what was up: every one must be possible."""
-    was, now = (json.loads(files["state.json"])["up"] for files in (before, after))
+    was, now = (_up_or_planned(json.loads(files["state.json"])) for files in (before, after))
     held = joined(before, was)
     taken = {(switch, end) for switch, name in held for end in name.split("-")}
     plugged = {}
@@ -107,15 +116,17 @@ def test_a_repair_and_a_rewire_of_128_hosts(deployed, tmp_path, capsys):
     assert (code, errors) == (0, "")
     answer = json.loads(text)
     assert (len(answer["removed"]), len(answer["made"]), answer["moves"]) == (8, 8, [])
-    assert (answer["failed"], answer["up"]) == (["host:h3"], "next")
+    assert (answer["failed"], answer["up"], answer["planned"]) == (["host:h3"], None, "next")
     repaired_files = files_of(out)
     assert files_of(deployed) == before
     assert carried_out(before, repaired_files) == 8
     assert {row["host"] for row in rows(out / "ranks.csv") if row["rank"] == "3"} == {"h128"}
     assert check_bundle(out).ok
+    code, text, _ = run(capsys, "rewire", "--bundle", out, "--done", "--json", "-")
+    assert (code, json.loads(text)["up"], json.loads(text)["planned"]) == (0, "next", None)
     code, text, _ = run(capsys, "rewire", "--bundle", out, "train", "--json", "-")
     answer = json.loads(text)
-    assert (code, answer["up"], answer["hitless"]) == (0, "train", True)
+    assert (code, answer["planned"], answer["hitless"]) == (0, "train", True)
     deletes = [row for stage in answer["stages"] for row in stage["deletes"]]
     assert len(deletes) == answer["deleted"] == carried_out(repaired_files, files_of(out))
     verdict = check_bundle(out)
@@ -168,7 +179,7 @@ def test_cables_keep_their_names(tmp_path):
 
 
 def test_what_failed_and_works_again_is_a_spare(tmp_path):
-    broken, _ = repaired(small_deployment(), LOST)
+    broken = carried(repaired(small_deployment(), LOST)[0])
     with pytest.raises(ValueError, match="host:h3 has failed already"):
         repaired(broken, Failures(("h3",)))
     mended = restored(broken, Failures(("h3",)))
@@ -176,16 +187,16 @@ def test_what_failed_and_works_again_is_a_spare(tmp_path):
     assert mended.failures.components() == ("port:p0s0:1A", "port:p1s0:5B")
     again, done = repaired(mended, Failures(("h9",)))
     assert done.hosts[0].after == "h3"
-    last, done = repaired(again, Failures(("h3",)))
+    last, done = repaired(carried(again), Failures(("h3",)))
     assert done.hosts[0].after == "h8"
     assert check_bundle(written(last, tmp_path / "last")).ok
     with pytest.raises(ValueError, match="host:h1 has not failed"):
-        restored(last, Failures(("h1",)))
+        restored(carried(last), Failures(("h1",)))
 
 
 def test_a_host_that_works_again_is_unplugged_from_a_port_that_does_not(tmp_path):
     """While both have failed the strand may stay; then it is in no port, and the host a spare."""
-    broken = repaired(small_deployment(), Failures(("h3",)))[0]
+    broken = carried(repaired(small_deployment(), Failures(("h3",)))[0])
     broken = repaired(broken, Failures(ports=(Port("p0s0", "A", 4),)))[0]
     assert broken.work.steps == ()
     mended = restored(broken, Failures(("h3",)))
@@ -193,9 +204,27 @@ def test_a_host_that_works_again_is_unplugged_from_a_port_that_does_not(tmp_path
     bundle = written(mended, tmp_path / "bundle")
     assert check_bundle(bundle).ok
     assert json.loads((bundle / "state.json").read_text())["unplugged"] == ["h3 p0 tx"]
-    last, done = repaired(read_bundle(bundle), Failures(("h1", "h2")))
+    last, done = repaired(carried(read_bundle(bundle)), Failures(("h1", "h2")))
     assert {one.after for one in done.hosts} == {"h3", "h8"}
     assert check_bundle(written(last, tmp_path / "last")).ok
+
+
+def test_a_bundle_with_a_history_is_not_replaced_by_a_new_one(tmp_path, capsys):
+    """Who failed, what is planned and what was done are in no other place."""
+    bundle, path = tmp_path / "bundle", tmp_path / "lab.yaml"
+    save_fabric(small_fabric(), path)
+    asked = ("deploy", "ring=BiRing(2, 8)", "--fabric", path, "--out", bundle)
+    assert run(capsys, *asked)[0] == run(capsys, *asked)[0] == 0
+    for command in (
+        ("survive", "--bundle", bundle, "--repair", "host:h3"),
+        ("rewire", "--bundle", bundle, "--done"),
+        ("survive", "--bundle", bundle, "--restore", "host:h3"),
+    ):
+        assert run(capsys, *command)[0] == 0
+        before = files_of(bundle)
+        code, _, errors = run(capsys, *asked)
+        assert (code, files_of(bundle) == before) == (2, True)
+        assert "a new bundle would forget" in errors
 
 
 def test_configurations_come_and_go(tmp_path, capsys):
@@ -215,6 +244,7 @@ def test_configurations_come_and_go(tmp_path, capsys):
     assert (code, errors.count("\n")) == (2, 1)
     assert "configuration 'ring' is up: rewire to another one first" in errors
     assert run(capsys, "rewire", "--bundle", bundle, "ring", "cube")[0] == 0
+    assert run(capsys, "rewire", "--bundle", bundle, "--done")[0] == 0
     assert run(capsys, "deploy", "--bundle", bundle, "--remove", "ring")[0] == 0
     assert check_bundle(bundle).ok
     assert not any("ring" in name for name in files_of(bundle))
@@ -351,15 +381,49 @@ def test_a_design_of_fewer_ports_is_offered_when_a_plane_dies(
     code, text, errors = run(capsys, *arguments, "--redesign", "less")
     assert (code, errors) == (0, "")
     answer = json.loads(text)
-    assert (answer["from"], answer["up"]) == ("all", "less")
+    assert (answer["from"], answer["planned"]) == ("all", "less")
     assert answer["failed"] == ["switch:p0s0"]
     verdict = check_bundle(bundle)
     assert verdict.ok
     assert verdict.configurations[-1].topology.degree == degree
     lost = [switch for switch, _ in joined(before, "all") if switch == "p0s0"]
     assert carried_out(before, files_of(bundle)) >= len(lost) >= 4
+    assert run(capsys, "rewire", "--bundle", bundle, "--done")[0] == 0
     code, _, errors = run(capsys, *arguments[:3], "--repair", "host:h1", "--redesign", "x")
     assert (code, "hosts and ports have spares" in errors) == (2, True)
+
+
+@pytest.mark.parametrize("model", [PortModel.SIMPLEX, PortModel.MATCHING])
+def test_nothing_is_said_to_be_up_or_planned_anew_until_the_work_is_reported_done(model, tmp_path):
+    """Whatever changes a deployment: planned and done are two states, kept in the bundle."""
+    deployment = small_deployment(model)
+    recipes = named(("more", "UniRing(1, 8)"))
+    changes = {
+        "rewire": lambda now: rewired(now, "cube")[0],
+        "repair": lambda now: repaired(now, Failures(("h1",)))[0],
+        "splice": lambda now: spliced(now, Failures(("h4",)), "anywhere").deployment,
+    }
+    others = {
+        "restore": lambda now: restored(now, Failures(("h1",))),
+        "extend": lambda now: extended(now, recipes),
+        "tear down": lambda now: torn_down(now, "cube"),
+    }
+    for change in changes.values():
+        bundle = written(change(deployment), tmp_path / "bundle")
+        planned = read_bundle(bundle)
+        state = json.loads((bundle / "state.json").read_text())
+        assert (state["up"], state["planned"]) == (None, planned.up)
+        for again in (changes | others).values():
+            with pytest.raises(ValueError, match="is planned and was not reported done"):
+                again(planned)
+        done = read_bundle(written(planned.reported(), bundle))
+        assert (done.standing, done.up) == ("up", planned.up)
+        assert check_bundle(bundle).ok
+        with pytest.raises(ValueError, match="no work is planned"):
+            done.reported()
+        lying = {**state, "planned": None, "up": None}
+        (bundle / "state.json").write_text(json.dumps(lying))
+        assert any("either up or planned" in str(one) for one in check_bundle(bundle).findings)
 
 
 def some_loss(rng, deployment):
@@ -371,7 +435,7 @@ def some_loss(rng, deployment):
     if kind == "switch":
         left = [one.name for one in there.switches if one.name not in failed.switches]
         return Failures(switches=(rng.choice(left),))
-    sides = "AB" if there.port_model(0).has_b_side else ("",)
+    sides = "AB" if there.port_model.has_b_side else ("",)
     switch = rng.choice(there.switches)
     port = Port(switch.name, rng.choice(sides), rng.randint(1, switch.num_ports))
     return Failures() if port in failed.ports else Failures(ports=(port,))
@@ -427,6 +491,8 @@ def sequence(seed, place, *, through_files):
         deployment = after
         if through_files:
             deployment = read_bundle(written(after, place / "bundle"))
+        assert (deployment.standing == "planned") == bool(deployment.work.steps)
+        deployment = carried(deployment)
     verdict = check_bundle(written(deployment, place / "bundle"))
     assert verdict.ok, (seed, done, verdict.findings[:3])
     return done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from fabric_samples import INLINE, lab
+from fabric_samples import INLINE, LAB, ROTORS, lab
 
 from ocs_codesign.fabric.files.fabric_files import load_fabric, parse_fabric
 
@@ -64,12 +64,21 @@ ELSEWHERE = [
     (
         "planes[0].switches",
         TWO_MODELS,
-        "planes[0].switches[1].port_model is two-sided, but the plane's first switch is simplex",
+        "planes[0].switches[1].port_model is two-sided, but the fabric's first switch is simplex",
+    ),
+    (
+        "planes[1].switches",
+        TWO_MODELS[1:],
+        "planes[1].switches[0].port_model is two-sided, but the fabric's first switch is simplex",
     ),
     (f"{ROTOR}.names", ["p0-s0"], "planes has two of the name 'p0-s0'"),
     (f"{ROTOR}.spares", 7, "states are rotations: 1 usable ports have no rotations"),
     ("node_bandwidth", DROP, "the fabric must have either node_bandwidth or port_bandwidth: neith"),
-    (f"{SWITCH}.port_model", "two-sided", "losses.circulator_db is missing: circuits of a two-way"),
+    (
+        "planes",
+        [{"switches": TWO_MODELS[1:]}],
+        "losses.circulator_db is missing: circuits of a two-way",
+    ),
 ]
 """The same where the rule that is broken is told of another place."""
 
@@ -92,7 +101,8 @@ def bad_text(path, data):
 @pytest.mark.parametrize("suffix", ["json", "yaml"])
 def test_bad_files(place, value, sentence, suffix, tmp_path):
     path = [int(key) if key.isdigit() else key for key in re.findall(r"[^.\[\]]+", place)]
-    data = lab(*path, drop=True) if value is DROP else lab(*path, value=value)
+    base = ROTORS if place.startswith(ROTOR) else LAB
+    data = lab(*path, drop=True, base=base) if value is DROP else lab(*path, value=value, base=base)
     assert sentence in bad_text(tmp_path / f"bad.{suffix}", data)
 
 

@@ -37,13 +37,11 @@ def fabric(*switches, hosts=6, spares=0, **other):
 
 
 def test_what_a_fabric_says():
-    made = fabric(
-        switch(0), switch(1, 1, PortModel.TWO_SIDED, 8, 2), switch(2, 2, PortModel.MATCHING)
-    )
-    assert made.num_planes == 3
-    assert made.num_ports_per_host == 4  # one, two and one
-    assert [made.loss_db(plane) for plane in range(3)] == [1.5, 2.5, 2.5]
-    assert made.loss_db(0, 3) == 3.5
+    made = fabric(switch(0, 0, PortModel.TWO_SIDED), switch(1, 1, PortModel.TWO_SIDED, 8, 2))
+    assert made.num_planes == 2
+    assert made.num_ports_per_host == 4
+    assert [made.loss_db(plane) for plane in range(2)] == [2.5, 2.5]
+    assert made.loss_db(0, 3) == 4.5
     assert made.switches[1].num_usable == 6
 
 
@@ -144,10 +142,11 @@ BAD = [
     (lambda: fabric(switch(), spares=6), "num_spare_hosts", "from 0 to 5"),
     (lambda: fabric(switch(0, 0), switch(1, 2)), "switches", "of plane 1 are none"),
     (
-        lambda: fabric(switch(0), switch(1, model=PortModel.TWO_SIDED)),
+        lambda: fabric(switch(0), switch(1, 1, model=PortModel.TWO_SIDED)),
         "switches",
-        "of plane 0 mix port models, simplex and two-sided",
+        "of planes 0 and 1 mix port models, simplex and two-sided",
     ),
+    (lambda: fabric(switch(), hosts=("a", "s0")), "hosts", "'s0', which is a switch too"),
     (lambda: fabric(switch(), connector_loss_db=float("inf")), "connector_loss_db", "finite"),
 ]
 

@@ -38,7 +38,7 @@ def followed(configuration):
     trunk = {(s, b): (t, a) for s, b, t, a in cabling.trunks.tolist()}
     links = []
     for plane in range(cabling.fabric.num_planes):
-        model = cabling.fabric.port_model(plane)
+        model = cabling.fabric.port_model
         sided = model.has_b_side
         arrives = (
             (cabling.b_switch, cabling.b_port) if sided else (cabling.a_switch, cabling.a_port)

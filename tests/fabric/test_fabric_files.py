@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from fabric_samples import content, lab
+from fabric_samples import ROTORS, content, lab
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +31,8 @@ def test_what_a_file_says():
         ("p2-s0", 2, 8),
     ]
     assert made.switches[0].profile == PROFILES["polatis-384"]
-    assert made.switches[2].states.tolist() == rotations(8).tolist()
+    rotors = parse_fabric(lab(base=ROTORS), "rotors")
+    assert rotors.switches[2].states.tolist() == rotations(8).tolist()
     assert made.cost_model == CostModel(1e-5, 37.5e9)
     assert (made.loss_budget_db, made.connector_loss_db) == (3.0, 0.25)
 
@@ -58,7 +59,7 @@ reconfiguration: {cold_start: no, barrier: false}
     change = made.switches[0].profile.change
     assert (change.fixed_s, change.per_circuit_s) == (Fraction(3, 1000), Fraction(1, 100_000))
     assert (change.cold_start, change.overlap, change.barrier) == (False, True, False)
-    assert made.port_model(0) is PortModel.TWO_SIDED
+    assert made.port_model is PortModel.TWO_SIDED
     assert made.cost_model.node_bandwidth_Bps == 25e9  # two ports of a two-sided plane
     assert content(parse_fabric(fabric_text(made).encode(), "again")) == content(made)
 
@@ -82,8 +83,8 @@ losses = st.floats(0, 20)
 def fabrics(draw):
     flags = draw(st.fixed_dictionaries({"overlap": st.booleans(), "barrier": st.booleans()}))
     switches = []
+    model = draw(st.sampled_from(PortModel))
     for plane in range(draw(st.integers(1, 3))):
-        model = draw(st.sampled_from(PortModel))
         for number in range(draw(st.integers(1, 3))):
             change = Change(draw(times), draw(times), **flags)
             known = draw(st.sampled_from(list(PROFILES.values())))

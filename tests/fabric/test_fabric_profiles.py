@@ -81,16 +81,16 @@ def items(fabric):
 
 
 def test_a_price_by_hand():
-    # 8 hosts with three ports of 100 Gbps; two planes of 8 piezo ports and a rotor without a price.
+    # 8 hosts with three ports of 100 Gbps; two planes of 8 piezo ports and one without a price.
     prices = fabric_price(made())
     assert items(made()) == {
         "polatis-384 port": (16, 520),
-        "rotor-128 port": (8, None),
+        "make port": (8, None),
         "100G transceiver": (24, 99),
         "100G NIC": (24, 659),
     }
     assert prices.total_usd == 16 * 520 + 24 * 99 + 24 * 659
-    assert prices.unpriced == ("rotor-128 port",)
+    assert prices.unpriced == ("make port",)
     # Two switches of 384 ports are bought, of which the fabric has 8 each.
     assert prices.whole_switches_usd == prices.total_usd + 2 * (384 - 8) * 520
 

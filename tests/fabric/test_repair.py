@@ -190,7 +190,7 @@ def refusal_of(old, hosts, ports, switches):
     check(old, made)
     new, lost = made.configuration, {str(port) for port in ports}
     fabric = new.cabling.fabric
-    near, far = "AB" if fabric.port_model(0).has_b_side else ("", "")
+    near, far = "AB" if fabric.port_model.has_b_side else ("", "")
     for switch, a, b in joined(new):
         assert not lost & {f"{switch}:{a}{near}", f"{switch}:{b}{far}"}
         assert switch not in switches

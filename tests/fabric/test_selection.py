@@ -208,3 +208,15 @@ def build_forest(topology, half, parts):
         assert verdict.ok
         costs.append(verdict.cost)
     return costs
+
+
+def test_designs_for_messages_are_compared_on_circuits_that_are_in_place(measured):
+    """A first change of circuits of a second would leave all designs alike."""
+    found = select(fabric("1s"), Workload.of([Collective.ALLREDUCE], 2**20), measured)
+    assert [plan.reconfiguration_s for plan in found.ranked] == [0] * len(measured)
+    for plan in found.ranked:
+        job = Job("allreduce", 2**20)
+        assert plan.total_s <= time_of(plan.options[0], job)
+    again = select(fabric("1s"), mix(AllowedChanges.NONE, Job("allreduce", 2**20)), measured)
+    for one, other in zip(found.ranked, again.ranked, strict=True):
+        assert other.total_s == one.total_s + 1

@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 from bundle_samples import (
+    carried,
     files_of,
     links_by_light,
     named,
@@ -81,7 +82,7 @@ def ends(row, model=PortModel.SIMPLEX):
 
 
 def ports_of_hosts(made, hosts):
-    cabling, model = made.cabling, made.cabling.fabric.port_model(0)
+    cabling, model = made.cabling, made.cabling.fabric.port_model
     sides = [("A", cabling.a_switch, cabling.a_port), ("B", cabling.b_switch, cabling.b_port)]
     numbers = [cabling.fabric.hosts.index(name) for name in hosts]
     return {
@@ -193,12 +194,12 @@ def test_listed_states_are_not_joined_in_place(tmp_path):
 
 
 def test_losses_one_after_the_other_and_what_works_again_is_a_spare(tmp_path):
-    done = spliced(small_deployment(), Failures(("h3",))).deployment
-    again = spliced(done, Failures(("h0",)), "anywhere").deployment
+    done = carried(spliced(small_deployment(), Failures(("h3",))).deployment)
+    again = carried(spliced(done, Failures(("h0",)), "anywhere").deployment)
     assert again.num_nodes == 6
     assert again.failures.hosts == ("h3", "h0")
     mended = restored(again, Failures(("h3",)))
-    last, repair = repaired(mended, Failures(("h1",)))
+    last, repair = repaired(carried(mended), Failures(("h1",)))
     assert repair.hosts[0].after in ("h3", "h8", "h9")
     assert check_bundle(written(last, tmp_path / "last")).ok
     with pytest.raises(ValueError, match="host:h0 has failed already"):

@@ -18,6 +18,7 @@ from interrupts import interrupted
 import ocs_codesign
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS
 from ocs_codesign.core.progress import tell
+from ocs_codesign.faces.answers.declared import SCHEMA_FILE
 from ocs_codesign.faces.cli import COMMANDS, app, main
 from ocs_codesign.faces.cli.build import ROOTED
 from ocs_codesign.faces.cli.progress import Progress, progress
@@ -83,10 +84,10 @@ USAGE = [
     (["nonsense"], "No such command 'nonsense'"),
     (["--nonsense"], "No such option"),
     (["frontier"], "Missing option '-n' / '--nodes'"),
-    (["frontier", "--nodes", "x", "--degree", "4"], "not a valid integer"),
+    (["frontier", "--nodes", "x", "--degree", "4"], "'x' is not a range"),
     (["frontier", "--nodes", "1", "--degree", "1"], "1 nodes"),
-    (["frontier", "--nodes", "-8", "--degree", "4"], "-8 nodes"),
-    (["frontier", "--nodes", "8", "--degree", "0"], "degree 0"),
+    (["frontier", "--nodes", "-8", "--degree", "4"], "'-8' is not a range"),
+    (["frontier", "--nodes", "8", "--degree", "0"], "'0' is not a range"),
     (["frontier", "--nodes", "8", "--degree", "4", "--collective", "gather"], "'gather'"),
     (["frontier", "--nodes", "8", "--degree", "4", "--alpha", "10"], "'10' has no unit"),
     (["frontier", "--nodes", "8", "--degree", "4", "--alpha", "1us"], "only given together"),
@@ -97,7 +98,9 @@ USAGE = [
     (["cost", "Complete(4)", "--graph", "x"], "give either a RECIPE or --graph FILE"),
     (["cost", "Complete(4)", "Complete(5)"], "unexpected extra argument"),
     (["cost", ""], "a recipe is a text"),
-    (["cost", "Complete(4"], "not a call expression"),
+    (["cost", "Complete(4"], "its parentheses do not match"),
+    (["cost", "#zz"], "a handle is # and 4 hexadecimal digits"),
+    (["cost", "mine.graphml"], "is it a file? Give --graph mine.graphml"),
     (["cost", "Complet(4)"], "did you mean Complete?"),
     (["cost", "Complete(1)"], "must be an integer of at least 2"),
     (["cost", "Complete(999999)", "--collective", "alltoall"], "too many links"),
@@ -112,6 +115,26 @@ USAGE = [
     (["build", "Complete(4)", "--out", "-"], "cannot go to standard output"),
     (["build", "--graph", "x", "--schedule", "expansion", "--out", "d"], "needs a RECIPE"),
     (["build", "GeneralizedKautz(2, 99999)", "--out", "d", "--schedule", "bfb"], "about 9,999,800"),
+    (
+        ["build", "--network", "star(3,1)", "-c", "alltoall", "--max-steps", "2", "--out", "d"],
+        "--max-steps is for links between hosts: this network has switches",
+    ),
+    (
+        [
+            "build",
+            "--network",
+            "star(3,1)",
+            "-c",
+            "gather",
+            "-m",
+            "1B",
+            "--latency",
+            "0s",
+            "-o",
+            "d",
+        ],
+        "what a gather takes is not compared",
+    ),
     (["topology", "Complete(4)", "--format", "gexf"], "'gexf' is not one of"),
     (["topology", "Complete(4)", "--json", "-"], "needs --out FILE"),
     (["topology", "Complete(4)", "--json", "a", "--out", "./a"], "go to the same file"),
@@ -191,7 +214,7 @@ def test_no_value_is_lost_in_silence(capsys, line, option):
 def test_examples_are_written_once_and_replace_nothing(capsys, tmp_path):
     assert main(["example", str(tmp_path / "new")]) == 0
     out = capsys.readouterr().out
-    names = {path.name for path in EXAMPLES.iterdir()}
+    names = {SCHEMA_FILE, *(path.name for path in EXAMPLES.iterdir())}
     assert {path.name for path in (tmp_path / "new").iterdir()} == names
     for path in EXAMPLES.iterdir():
         assert path.name in out
@@ -215,10 +238,13 @@ HUGE = "9" * 5000
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (["catalogue", "find", "--nodes", HUGE[:30], "--degree", "4"], "has no design for 9999"),
+        (
+            ["catalogue", "find", "--nodes", HUGE[:30], "--degree", "4"],
+            "is not a range of whole numbers",
+        ),
         (["catalogue", "find", "--nodes", HUGE, "--degree", "4"], "[...]"),
         (["cost", f"UniRing(1, {HUGE})"], "cannot read 'UniRing(1, 999"),
-        (["sweep", "--nodes", "2-99999999999", "--catalogue", "c"], "a sweep goes up to 1048576"),
+        (["sweep", "--nodes", "2-99999999999", "--catalogue", "c"], "numbers go up to 1048576"),
     ],
 )
 def test_huge_numbers_get_a_short_sentence(capsys, line, said):

@@ -51,7 +51,7 @@ class TestSimulate:
         found = answer(capsys, "simulate", STAR, "--aggregation", "switchml", "--message", "1MB")
         profile = aggregation_named("switchml")
         done = simulate_aggregation(star(4, 100, 500, "Gbps"), profile, Fraction(10**9, 8), 10**6)
-        assert found["time_ns"] == done.total_ticks
+        assert found["time_ns"] == float(done.total_s * 10**9)
         assert found["packets"] == 977
         assert found["trees"][0]["limit"] == "link"
         assert found["aggregation"]["memory_bytes"] == 2**20
@@ -70,7 +70,7 @@ class TestSimulate:
             (["--aggregation", "magic"], "no aggregation is named 'magic'"),
             (["--aggregation", "sharp", "--barriers"], "no --barrier"),
             (["--aggregation", "sharp", "--network", STAR], "no --network"),
-            (["--aggregation", "sharp", "--plot", "a.png"], "--plot shows designs"),
+            (["--aggregation", "sharp", "--plot", "a.png"], "--plot and --timeline show designs"),
         ],
     )
     def test_nonsense(self, capsys, more, rule):

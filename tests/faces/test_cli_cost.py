@@ -12,6 +12,8 @@ from ocs_codesign.graphs.formats.graph_files import FORMATS
 from ocs_codesign.graphs.text import parse
 
 KEYS = [
+    "version",
+    "answer",
     "recipe",
     "label",
     "graph",
@@ -48,6 +50,8 @@ def test_json_has_exactly_this_form(capsys):
     given = answer(capsys, "GeneralizedKautz(2, 9)")
     assert list(given) == KEYS
     assert given == {
+        "version": 1,
+        "answer": "cost.measured",
         "recipe": "GeneralizedKautz(2, 9)",
         "label": "Π(2,9)",
         "graph": None,
@@ -155,3 +159,12 @@ def test_json_file_and_table_together(capsys, tmp_path):
     assert json.loads(path.read_text(encoding="utf-8"))["t_b"] == "3/4"
     assert "Complete(4)" in capsys.readouterr().out
     assert [one.name for one in tmp_path.iterdir()] == ["c.json"]
+
+
+def test_of_an_irregular_graph_it_is_said_whose_bandwidth_b_is(capsys, tmp_path):
+    file = tmp_path / "star.txt"
+    file.write_text("".join(f"0 {leaf}\n{leaf} 0\n" for leaf in range(1, 5)))
+    found = answer(capsys, "--graph", str(file))
+    assert (found["degree"], found["mean_degree"], found["links"]) == (4, 1.6, 8)
+    assert main(["cost", "--graph", str(file)]) == 0
+    assert "of the 1.6 of the mean one, t_b is 0.4 times this" in capsys.readouterr().out

@@ -54,7 +54,8 @@ def test_what_is_built_verifies(capsys, tmp_path, collective, schedule):
     assert (code, err) == (0, "")
     built = json.loads(out)
     record = json.loads((path / "design.json").read_text(encoding="utf-8"))
-    assert built == {**record, "topology_bound": built["topology_bound"], "out": str(path)}
+    stamped = record | {"version": 1, "answer": "build.built", "package_version": record["version"]}
+    assert built == {**stamped, "topology_bound": built["topology_bound"], "out": str(path)}
     assert built["recipe"] == RECIPE
     assert built["collective"] == collective
     if schedule != "best":
@@ -63,6 +64,8 @@ def test_what_is_built_verifies(capsys, tmp_path, collective, schedule):
     assert (code, err) == (0, "")
     checked = json.loads(out)
     assert checked == {
+        "version": 1,
+        "answer": "build.verify",
         "ok": True,
         "recipe": RECIPE,
         "nodes": 8,

@@ -182,3 +182,15 @@ def test_a_schedule_over_switches_leaves(tmp_path, capsys):
     assert run(capsys, "export", out, "--to", "program-json", "--out", exports)[0] == 0
     assert run(capsys, "verify", exports)[0] == 0
     assert verified(None, load_design(out).schedule, "forest").cost is not None
+
+
+@pytest.mark.parametrize("form", ["msccl", "rccl", "mscclpp", "program-npz", "json"])
+def test_export_counts_operations_as_verify_does(tmp_path, capsys, form):
+    words = ["export", "Torus((2,2))", "--collective", "allreduce", "--format", form]
+    counts = []
+    for command in ([*words, "--out", str(tmp_path / "e")], ["verify", str(tmp_path / "e")]):
+        assert main([*command, "--json", "-"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        (plan,) = told["files"] if command[0] == "verify" else told["of"]["plans"]
+        counts.append(plan["operations"])
+    assert counts[0] in (counts[1], None)

@@ -29,7 +29,7 @@ def test_check_says_what_it_is(tmp_path, capsys):
     assert "100 Gbps, 3 ports a host" in out
     assert "3.5 over" in out  # three stages
     assert "0-1" in out  # two equal planes in a row
-    assert "no price is public of: rotor-128 port" in out
+    assert "no price is public of: make port" in out
     assert "The description is valid" in out
 
 
@@ -122,3 +122,29 @@ def test_example(capsys):
 def test_no_example(options, sentence, capsys):
     assert main(["fabric", "example", *options]) == 2
     assert sentence in capsys.readouterr().err
+
+
+TAKES_A_FABRIC = [
+    "fabric check {}",
+    "select --fabric {} --message 1MiB",
+    "deploy Circulant(8,(1,2)) --fabric {} --out bundle",
+    "survive Circulant(8,(1,2)) --fabric {}",
+    "cluster {}",
+]
+
+
+@pytest.mark.parametrize("words", TAKES_A_FABRIC)
+def test_switches_of_two_port_models_are_refused_at_once_by_every_command(
+    words, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["example", "."]) == 0
+    two_sided = {"profile": "palomar-136", "ports": 8}
+    planes = [*LAB["planes"], {"switches": [two_sided]}]
+    losses = {**LAB["losses"], "circulator_db": 0.5}
+    servers = {"gpus": 1, "switch": "450GB/s", "nics": [{"planes": [0, 1, 2, 3], "gpus": "switch"}]}
+    text = json.dumps({**LAB, "planes": planes, "losses": losses, "servers": servers})
+    (tmp_path / "mixed.json").write_text(text, encoding="utf-8")
+    monkeypatch.setattr("ocs_codesign.search.frontiers.designs_serving", None)
+    assert main([word.format("mixed.json") for word in words.split(" ")]) == 2
+    assert "two-sided, but the fabric's first switch is simplex" in capsys.readouterr().err

@@ -9,13 +9,20 @@ import pytest
 from fake_frontier import FakeFrontier, candidate
 
 from ocs_codesign.core.collective import GATHERING, Collective
+from ocs_codesign.core.files.kept import CACHE
 from ocs_codesign.core.progress import tell_phase
-from ocs_codesign.faces.answers.frontier import MAX_DOMINATED_ROWS, origin_sentence
+from ocs_codesign.faces.answers.frontier import (
+    MAX_DOMINATED_ROWS,
+    origin_sentence,
+    search_sentences,
+)
 from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.handle import handle
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import measure
+from ocs_codesign.search import pool as pooled
 from ocs_codesign.search.catalogue.entry import Provenance
+from ocs_codesign.search.frontiers import frontier
 
 ASK = ["frontier", "--nodes", "1024", "--degree", "4"]
 MODEL = ["--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1MiB"]
@@ -75,8 +82,9 @@ def test_json_has_exactly_this_form(capsys):
     }
     above = {"above_bound": "7/341"}
     given = answer(capsys)
-    keys = "nodes degree collective candidates bound exhaustion published baselines dominated"
-    assert list(given) == [*keys.split(), "catalogue"]
+    keys = "version answer nodes degree collective candidates bound exhaustion published "
+    keys += "baselines dominated"
+    assert list(given) == [*keys.split(), "catalogue", "searched_here"]
     (tree,) = given["baselines"]
     least = {"steps": 1, "t_b": "1023/1024"}
     assert tree == {"label": "fat tree (bound)", "recipe": None, "known": "bounded", **least}
@@ -175,7 +183,7 @@ def test_a_failing_plot_writes_nothing(capsys, tmp_path, monkeypatch):
     def fail(*_args):
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr("ocs_codesign.faces.pictures.figure_bytes", fail)
+    monkeypatch.setattr("ocs_codesign.faces.pictures.files.figure_bytes", fail)
     picture, data = tmp_path / "f.png", tmp_path / "f.json"
     assert main([*ASK, "--plot", str(picture), "--json", str(data)]) == 2
     assert capsys.readouterr().err == "Error: no ink\n"
@@ -192,6 +200,24 @@ def test_the_real_finder(capsys, collective):
         again = measure(parse(entry["recipe"]), collective)
         assert (again.cost.steps, str(again.cost.t_b)) == (entry["steps"], entry["t_b"])
     assert all(entry["dominated_by"] for entry in given["dominated"])
+
+
+def test_a_graph_of_ones_own_stands_beside_the_frontier(capsys, tmp_path):
+    """In units of the frontier's ports, with who is no worse; other sizes are refused."""
+    file = tmp_path / "ring.txt"
+    file.write_text("".join(f"{node} {(node + 1) % 12}\n" for node in range(12)))
+    plot = tmp_path / "own.png"
+    command = ["frontier", "--nodes", "12", "--degree", "4", "--graph", str(file)]
+    assert main([*command, "--plot", str(plot), "--json", "-"]) == 0
+    own = json.loads(capsys.readouterr().out)["graph"]
+    assert (own["name"], own["steps"], Fraction(own["t_b"])) == ("ring.txt", 11, Fraction(11, 3))
+    assert own["dominated_by"] is not None
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert main(command) == 0
+    assert "ring.txt: 11 steps, t_b 11/3" in capsys.readouterr().out
+    for more in (["--nodes", "13"], ["--criteria", "joint"], ["--collective", "alltoall"]):
+        assert main([*command, *more]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_forests_are_a_criterion(capsys, tmp_path):
@@ -217,44 +243,50 @@ def test_forests_are_for_one_collective(capsys, more):
 
 def test_what_the_catalogue_has_searched_is_said(capsys):
     assert main(["frontier", "--nodes", "64", "--degree", "4"]) == 0
-    said = "From the catalogue: searched with 16 times the default effort; --fresh searches now."
-    assert capsys.readouterr().out.count(said) == 1
+    assert capsys.readouterr().out.count("From the catalogue: searched for 23 s of one core") == 1
     assert main(["frontier", "--nodes", "64", "--degree", "4", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["catalogue"]["work"] == 16 * 2**24
+    found = json.loads(capsys.readouterr().out)
+    assert (found["catalogue"]["work"], found["searched_here"]) == (16 * 2**24, None)
     assert main(["frontier", "--nodes", "6", "--degree", "2", "--fresh"]) == 0
-    assert "From the catalogue" not in capsys.readouterr().out
+    assert "Searched on this machine with the default effort" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("origin", "said"),
+    ("origin", "is_open", "said"),
     [
+        (Provenance("c", "0", 1, 2.0, 2**24), True, "2 s of one core; --fresh searches on."),
         (
-            Provenance("c", "0", 1, 1.0, 2**24),
-            "searched with 1 times the default effort; --fresh searches now.",
+            Provenance("c", "0", 1, 300.0, 0, 2**19, "2026-11-23"),
+            True,
+            "5 minutes of one core, last on 2026-11-23; --fresh searches on, up to some minutes, "
+            "and may find better.",
         ),
         (
-            Provenance("c", "0", 1, 1.0, 0, 2**19, "2026-11-23"),
-            "improved by local searches of 0.031 times the default effort, last on 2026-11-23; "
-            "--fresh searches with all of it, longer, and may find better.",
-        ),
-        (
-            Provenance("c", "0", 1, 1.0, 2**25, 2**23, "2026-11-23"),
-            "searched with 2 times the default effort and improved by local searches of "
-            "0.5 times the default effort, last on 2026-11-23; --fresh searches now.",
-        ),
-        (
-            Provenance("c", "0", 1, 1.0),
-            "local searches have nothing left to find; --fresh searches now.",
-        ),
-        (
-            Provenance("c", "0", 1, 1.0, exchanged=2**20, day="2026-11-23"),
-            "searched for all-to-all with 1 times the default effort for that, "
-            "last on 2026-11-23; --fresh searches now.",
+            Provenance("c", "0", 1, 0.62),
+            False,
+            "0.62 s of one core; nothing is left for local searches; --fresh searches all "
+            "the same.",
         ),
     ],
 )
-def test_how_much_was_searched_and_when(origin, said):
-    assert origin_sentence(origin) == f"From the catalogue: {said}"
+def test_how_much_was_searched_and_when(origin, is_open, said):
+    assert origin_sentence(origin, is_open) == f"From the catalogue: searched for {said}"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "counts"),
+    [
+        ("AffineSpliced(2049, 685, (1, 682, 799, 1933))", ", 1 by affine digraphs"),
+        ("GeneralizedKautz(9, 20)", ""),
+    ],
+)
+def test_beyond_the_catalogue_it_is_said_how_little_was_looked_at(monkeypatch, recipe, counts):
+    monkeypatch.setenv(CACHE, "")
+    design = measure(recipe, "allreduce")
+    monkeypatch.setattr(pooled, "searched", lambda *_: ([design], []))
+    answer = frontier(design.recipe.num_nodes, design.recipe.degree)
+    said = " ".join(search_sentences(answer))
+    assert f" by families and expansions{counts}): better designs are likely" in said
 
 
 def test_fresh_is_for_topologies_that_do_not_change(capsys):

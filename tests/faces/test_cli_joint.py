@@ -10,7 +10,8 @@ from fractions import Fraction
 import pytest
 
 from ocs_codesign.core.cost import CostModel, MessageSizes
-from ocs_codesign.faces.answers.joint import joint_json, joint_sections
+from ocs_codesign.faces.answers.declared import answer_json
+from ocs_codesign.faces.answers.joint import joint_sections
 from ocs_codesign.faces.cli import main
 from ocs_codesign.faces.cli.output import console, show_sections
 from ocs_codesign.faces.pictures import figure_bytes
@@ -91,7 +92,7 @@ def test_out_of_time_the_bounds_are_left(capsys, tmp_path):
 
 def test_the_best_for_a_message_is_marked(answer, capsys):
     best = best_jointly(answer, ASKED.model, *ASKED.sizes_bytes)
-    report = joint_json(answer, ASKED)
+    report = answer_json("joint.joint", answer, ASKED)
     seconds = {
         one["recipe"]: one["alltoall_s"][0] + counts_allgather(answer) * one["allgather_s"][0]
         for one in report["candidates"]

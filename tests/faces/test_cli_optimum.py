@@ -56,10 +56,24 @@ def test_tables(capsys):
     assert "none: other cuts are as narrow" in told
 
 
+def test_a_cut_that_proves_nothing_is_not_shown(capsys, tmp_path):
+    """More leaves a switch than comes: the rate is 2/3, the narrowest cut around hosts allows 1."""
+    links = [[0, 4, 2], [1, 3, 1], [2, 0, 1], [3, 0, 1], [3, 2, 3], [4, 1, 3], [4, 3, 3]]
+    path = tmp_path / "n.json"
+    path.write_text(json.dumps({"num_hosts": 3, "num_nodes": 5, "links": links}), encoding="utf-8")
+    found = answer(capsys, str(path), "--no-allreduce")
+    assert (found["inv_rate"], found["cut"], found["links_to_upgrade"]) == ("3/2", None, [])
+    assert found["single_links_that_help"] == []
+    assert main(["optimum", str(path), "--no-allreduce"]) == 0
+    told = capsys.readouterr().out
+    assert "no cut: switches out of balance" in told
+    assert "reach h" not in told
+
+
 @pytest.mark.parametrize(
     ("network", "rule"),
     [
-        ("a100(99999999999)", "799999999992 hosts"),
+        ("a100(99999999999)", "multiply to 99999999999, at most"),
         ("a100()", "a100 does not take 0 arguments"),
         ("a101(2)", "unknown name 'a101' in a network: did you mean a100?"),
         ("a100(2", "no such file or directory"),
@@ -204,6 +218,7 @@ def test_arguments_of_networks():
     assert parse_network("fat_tree((2, 4), (1, 2), 10)").num_hosts == 8
 
 
+@pytest.mark.slow
 def test_height(capsys, tmp_path):
     """The height of trees and what it costs are in the answer; too little is one sentence."""
     directory = str(tmp_path / "made")

@@ -105,7 +105,6 @@ def test_pictures(tmp_path, capsys, collective):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"collective": "allgather"}, "is for --collective allreduce or alltoall, not allgather"),
         (["--joint"], "--delta excludes --criteria joint, --bidirectional and --all"),
         (["--delta", "-1us"], "'-1us' is not a time: it must be finite and not negative"),
         (["--alpha", "1us"], "are only given together"),

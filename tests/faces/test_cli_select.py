@@ -13,7 +13,7 @@ from ocs_codesign.fabric.files.fabric_files import parse_fabric
 from ocs_codesign.fabric.selection.ranking import select
 from ocs_codesign.fabric.selection.steps import Workload
 from ocs_codesign.faces.cli import main
-from ocs_codesign.faces.pictures.deployment import selection_figure
+from ocs_codesign.faces.pictures.selection import selection_figure
 from ocs_codesign.graphs.text import parse
 
 FABRIC = """\
@@ -111,23 +111,39 @@ def test_a_legend_of_long_names_stays_in_the_picture():
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()
-    (legend,) = figure.legends
+    (axes,) = figure.axes
+    legend = axes.get_legend()
     inside, whole = legend.get_window_extent(renderer), figure.bbox
     assert inside.x1 <= whole.x1
     assert inside.y0 >= whole.y0
-    (axes,) = figure.axes
     assert inside.y1 <= axes.xaxis.label.get_window_extent(renderer).y0
     assert [label.get_text()[:3] for label in axes.get_yticklabels()] == ["1. "]
+
+
+@pytest.mark.parametrize("delta", ["1us", "25ms", "40s"])
+def test_however_long_circuits_take_what_works_is_seen(delta):
+    """Bars that waits would fill are cut, and say how long they are."""
+    workload = Workload(
+        "mix", tuple(Job(one, 2**24, name=one) for one in ("allgather", "allreduce"))
+    )
+    options = recipe_options([parse("DirectedCirculant(8, (1, 3))")], workload.trace.collectives)
+    fabric = parse_fabric(FABRIC.replace("25ms", delta).encode(), "fabric")
+    plan = select(fabric, workload, options).ranked[0]
+    axes = selection_figure(select(fabric, workload, options)).axes[0]
+    working = float(plan.total_s - plan.reconfiguration_s)
+    assert sum(bar.get_width() for bar in axes.patches) <= 1.61 * working
+    is_cut = any("of it" in text.get_text() for text in axes.texts)
+    assert is_cut == (plan.total_s > 1.6 * working)
 
 
 def test_nothing_fits(capsys, tmp_path, files):
     narrow = FABRIC.replace("ports: 8", "ports: 4").replace("budget_db: 9", "budget_db: 3")
     (tmp_path / "fabric.yaml").write_text(narrow, encoding="utf-8")
-    designs = ["--designs", "DirectedCirculant(8, (1, 3))"]
-    assert main(["select", *files, *designs]) == 1
+    assert main(["select", *files]) == 1
     out = capsys.readouterr().out
-    assert "Left out:" in out
-    assert "No design fits the fabric." in out
+    assert out == "It does not fit: plane 0 has 4 usable ports a side for 8 working hosts.\n"
+    assert main(["select", *files, "--json", "-"]) == 1
+    assert json.loads(capsys.readouterr().out)["reason"] == "ports"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from ocs_codesign.schedules.files.designs import load_design
 from ocs_codesign.verification.circuits import NO_TIME
 
 RINGS = ["DirectedCirculant(8, (1,))", "DirectedCirculant(8, (3,))"]
+SHIFTS = [f"DirectedCirculant(8, ({offset},))" for offset in range(1, 8)]
 PAIRS = ["DirectedCirculant(8, (1, 3))", "DirectedCirculant(8, (3, 5))"]
 TIME = ["--alpha", "1us", "--bandwidth", "80Gbps", "--message", "8MB", "--delta", "10us"]
 
@@ -42,6 +43,7 @@ def test_what_is_built_verifies(capsys, tmp_path, collective):
     path = tmp_path / "d"
     answer = built(capsys, path, *PAIRS, "--collective", collective)
     record = json.loads((path / "design.json").read_text(encoding="utf-8"))
+    assert answer["package_version"] == record.pop("version")
     assert {key: answer[key] for key in record} == record
     assert (answer["recipes"], answer["degree"], answer["planes"]) == (PAIRS, 2, 2)
     assert (answer["collective"], answer["time"]) == (collective, None)
@@ -53,18 +55,12 @@ def test_what_is_built_verifies(capsys, tmp_path, collective):
     assert verified(capsys, path / "schedule.npz")["ok"]
 
 
-def test_patterns(capsys, tmp_path):
-    halving = ["--pattern", "halving-doubling", "--nodes", "8", "--planes", "2", "--overlap"]
-    sends = built(capsys, tmp_path / "sends", *halving, "--collective", "allgather")
-    assert (sends["cost"]["t_b"], sends["pauses"], sends["recipes"]) == ("7/4", 0, [])
-
-
 def test_times(capsys, tmp_path):
-    pattern = ["--pattern", "direct", "--nodes", "8"]
+    direct = [*SHIFTS, "--steps-each", "1"]
     more = ["--start", "warm", "--serial", "--delta-per-circuit", "1us"]
-    warm = built(capsys, tmp_path / "warm", *pattern, *TIME, *more)["time"]
+    warm = built(capsys, tmp_path / "warm", *direct, *TIME, *more)["time"]
     assert warm["dead_s"] == pytest.approx(6 * 18e-6)
-    code, out, err = run(capsys, "sequence", *pattern, *TIME, "--out", str(tmp_path / "table"))
+    code, out, err = run(capsys, "sequence", *direct, *TIME, "--out", str(tmp_path / "table"))
     assert (code, err) == (0, "")
     assert "777 us: 7 us for steps, 700 us for transmission, 70 us waiting for circuits" in out
 
@@ -85,8 +81,9 @@ def test_tables(capsys, tmp_path):
     assert "largest load (pieces)" in out
     run(capsys, "sequence", *RINGS[:1], "--out", path)
     assert "circuits changed  none" in run(capsys, "verify", path)[1]
-    direct = ["--pattern", "direct", "--nodes", "20"]
-    assert "2 more changes" in run(capsys, "sequence", *direct, "--out", path)[1]
+    direct = [f"DirectedCirculant(20, ({offset},))" for offset in range(1, 20)]
+    command = ["sequence", *direct, "--steps-each", "1", "--out", path]
+    assert "2 more changes" in run(capsys, *command)[1]
 
 
 def change_arrays(path, **changes) -> None:
@@ -147,16 +144,6 @@ def test_false_claims_are_found(capsys, design, changes, rule):
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        ([], "give either RECIPEs or --pattern"),
-        ([*RINGS, "--nodes", "8"], "--nodes and --planes are for --pattern"),
-        (["--pattern", "direct"], "--pattern needs --nodes"),
-        (["--pattern", "direct", "--nodes", "8", "--steps-each", "2"], "are for RECIPEs"),
-        (["--pattern", "direct", "--nodes", "8", "--overlap"], "nothing to overlap"),
-        (["--pattern", "direct", "--nodes", "8", "--gap", "1%"], "are for an all-to-all over"),
-        (
-            ["--pattern", "halving-doubling", "--nodes", "8", "--collective", "alltoall"],
-            "is for the other collectives",
-        ),
         ([*RINGS, "--collective", "allgather", "--max-chunks", "2"], "is for --collective all"),
         ([*RINGS, "--collective", "allgather", "--gap", "1%"], "are for an all-to-all over"),
         ([*RINGS, "--steps-each", "2,x"], "write one number or several as in 2,3,1"),

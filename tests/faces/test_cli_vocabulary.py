@@ -42,7 +42,7 @@ def example_lines(name: str) -> list[str]:
     return [line.strip() for line in found[1].replace("\\\n", " ").splitlines()]
 
 
-LONG = {"catalogue export", "catalogue verify", "demand", "paths", "run", "select"}
+LONG = {"catalogue export", "catalogue verify", "demand", "measure", "paths", "run", "select"}
 """Examples that take seconds, or MPI: test_docs.py and test_execute_mpi.py run their like."""
 
 
@@ -69,6 +69,15 @@ def test_the_example_of_every_help_runs(name, capsys, tmp_path, monkeypatch):
             Path(file).write_text(out, encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", ["", *(one for one in EVERY if one.count(" ") == 0)])
+def test_no_list_of_commands_is_cut(name):
+    """What a command does is told whole in the list that it is in."""
+    group = EVERY[name] if name else app
+    if isinstance(group, click.Group):
+        listed = group.get_help(click.Context(group, info_name=name, terminal_width=80))
+        assert "..." not in listed.partition("[ARGS]...")[2]
+
+
 def test_help_groups_every_command_once(capsys):
     assert main(["--help"]) == 0
     help_text = capsys.readouterr().out
@@ -88,8 +97,8 @@ def test_one_thing_has_one_name():
             if isinstance(param, click.Option):
                 for spelled in param.opts:
                     assert spelled not in RENAMED.get(command_name, {}), (command_name, spelled)
-                if param.name in names:
-                    names[param.name][command_name] = param.opts[0]
+                if (key := param.name.removesuffix("_s")) in names:
+                    names[key][command_name] = param.opts[0]
     for key, spelled in names.items():
         assert set(spelled.values()) == {f"--{key.removesuffix('_path').replace('_', '-')}"}, key
     assert set(names["fabric_path"]) == {"deploy", "select", "survive"}
@@ -99,9 +108,13 @@ def test_one_thing_has_one_name():
 
 
 def test_what_is_needed_is_marked():
-    for name in ("plan", "planes", "demand"):
+    for name, options in {
+        "plan": ("--delta", "--bandwidth"),
+        "planes": ("--delta", "--bandwidth"),
+        "demand": ("--bandwidth",),
+    }.items():
         help_text = click.Context(EVERY[name]).get_help()
-        for option in ("--delta", "--bandwidth"):
+        for option in options:
             (told,) = re.findall(rf"\n  {option} .*?(?=\n  -)", help_text, re.DOTALL)
             assert "[required]" in told, (name, option)
 
@@ -235,3 +248,19 @@ def test_no_color(value, coloured):
     os.close(ours)
     assert child.returncode == 0
     assert (b"\x1b[" in shown) is coloured
+
+
+def test_every_command_takes_a_collective_in_any_spelling():
+    options = [
+        option
+        for command in EVERY.values()
+        for option in command.params
+        if "--collective" in option.opts
+    ]
+    assert len(options) > 15
+    for option in options:
+        for name in option.type.choices:
+            for spelled in (name, name.replace("-", "_"), name.replace("-", "").title()):
+                assert option.type.convert(spelled, option, None) == name
+            mixed = name.replace("all", "All-").replace("--", "-").rstrip("-")
+            assert option.type.convert(mixed, option, None) == name

@@ -6,12 +6,17 @@ import base64
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import tomllib
 import urllib.error
+import urllib.parse
 import urllib.request
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +28,7 @@ from ocs_codesign.core.bounds import least_t_b
 from ocs_codesign.core.collective import GATHERING
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.faces.cli import main
+from ocs_codesign.faces.web import serve
 from ocs_codesign.faces.web.serve import server
 from ocs_codesign.faces.web.site import (
     answered,
@@ -287,6 +293,54 @@ def test_nothing_else_is_served(address, path):
     with pytest.raises(urllib.error.HTTPError, match="404") as caught:
         get(address + path)
     caught.value.close()
+
+
+def test_clients_that_idle_leave_or_babble_hold_nobody_up(address, made, capfd):
+    """Whoever says nothing, half of it, or leaves in the middle; the others get what they ask."""
+    place = urllib.parse.urlsplit(address)
+    said = [b"", b"GET /", b"GET /data/index.js HTTP/1.1\r\nHost: localhost:1\r\n", b"\0\r\n\r\n"]
+    said += [b"GET //[ HTTP/1.0\r\nHost: localhost:1\r\n\r\n", b"GET /%ff HTTP/9\r\n\r\n"]
+    waiting = [socket.create_connection((place.hostname, place.port)) for _ in said]
+    for client, text in zip(waiting, said, strict=True):
+        client.sendall(text)
+    for _ in range(20):  # each is gone before its answer is written
+        with socket.create_connection((place.hostname, place.port)) as leaves:
+            leaves.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            leaves.sendall(b"GET /data/designs/4-any/7.js HTTP/1.0\r\nHost: localhost:1\r\n\r\n")
+    with ThreadPoolExecutor(4) as clients:
+        got = clients.map(lambda name: get(f"{address}/data/{name}.js")[1], made)
+        assert [unpacked(each)[0] for each in got] == list(made)
+    for client in waiting:
+        client.close()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_idle_client_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(serve.Handler, "timeout", 0.01)
+    with served(tmp_path) as address:
+        place = urllib.parse.urlsplit(address)
+        with socket.create_connection((place.hostname, place.port), timeout=20) as client:
+            assert client.recv(1) == b""
+
+
+def test_payloads_are_made_once_and_what_fails_is_one_sentence():
+    made = []
+
+    def damaged():
+        raise ValueError("mine.sqlite is damaged")
+
+    scripts = serve.Scripts({"index": lambda: made.append(1), "x": damaged})
+    with ThreadPoolExecutor(4) as clients:
+        assert len(set(clients.map(scripts.get, ["index"] * 9))) == 1
+    assert made == [1]
+    assert scripts.get("y") is None
+    with server({"x": damaged}) as serving:
+        threading.Thread(target=serving.serve_forever, args=(0.02,)).start()
+        with pytest.raises(urllib.error.HTTPError, match="500") as caught:
+            get(f"http://127.0.0.1:{serving.server_port}/data/x.js")
+        assert b"mine.sqlite is damaged" in caught.value.read()
+        caught.value.close()
+        serving.shutdown()
 
 
 def test_pages_of_strangers_cannot_ask_by_another_name(address):

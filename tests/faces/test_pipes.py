@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ocs_codesign.faces.cli import main
+from ocs_codesign.faces.cli import COMMANDS, main
 from ocs_codesign.faces.cli.interruption import CLOSED, is_closed
 
 if not hasattr(os, "fork"):
@@ -101,3 +101,31 @@ def test_output_that_is_read_ends_as_ever(tmp_path):
     done = subprocess.run([*COMMAND, *FRONTIER], capture_output=True, cwd=tmp_path, check=False)
     assert done.returncode == 0
     assert done.stdout
+
+
+@pytest.mark.parametrize("closed", [("stdout",), ("stderr",), ("stdout", "stderr")], ids="-".join)
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_streams_that_were_closed_from_the_start_change_no_exit_code(monkeypatch, command, closed):
+    for name in closed:
+        monkeypatch.setattr(sys, name, None)
+    assert main([command, "--help"]) == 0
+    assert main([command, "--no-such-option"]) == 2
+    for name in closed:
+        getattr(sys, name).close()
+
+
+@pytest.mark.parametrize("ends", [">&-", "2>&-", ">&- 2>&-", "2>/dev/full"])
+def test_a_verdict_is_the_exit_code_whatever_reads_it(tmp_path, ends):
+    assert main(["build", "Complete(4)", "--out", str(tmp_path / "b")]) == 0
+    for place, code in (("b", 0), ("nothing", 2)):
+        line = f'"$@" verify {place} {ends}'
+        done = subprocess.run(["sh", "-c", line, "sh", *COMMAND], cwd=tmp_path, check=False)
+        assert done.returncode == code
+
+
+def test_a_full_disk_is_an_error_and_said():
+    with open("/dev/full", "w", encoding="ascii") as full:
+        for arguments in (["--version"], ["topology", "Complete(4)", "--out", "-"]):
+            ends = {"stdout": full, "stderr": subprocess.PIPE}
+            done = subprocess.run([*COMMAND, *arguments], **ends, check=False)
+            assert (done.returncode, done.stderr.decode().count("no space left")) == (2, 1)

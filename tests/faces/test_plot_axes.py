@@ -9,21 +9,22 @@ import inspect
 import re
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from plot_samples import ONE_PANEL, PANELS, functions
 
-from ocs_codesign.faces.pictures.drawing import panels_in
+from ocs_codesign.faces.pictures.drawing import bar_colour, panels_in
 
 FUNCTIONS = functions()
 ARGUMENTS = {**ONE_PANEL, **{name: arguments for name, (_, arguments) in PANELS.items()}}
 EVERY, SEVERAL = list(ARGUMENTS), list(PANELS)
-UNIT = re.compile(r"\((?:.*units? of .*|s|ms|µs|us|ns|dB|GB/s|shards)\)")
+UNIT = re.compile(r"\((?:.*units? of .*|s|ms|µs|us|ns|dB|GB/s|shards|×)\)")
 COUNTS = {
     *("configurations held in turn", "from node", "links", "links, busiest first", "nodes"),
-    *("ports", "ports of all switches, both sides", "step", "switch", "to node"),
+    *("ports", "step", "switch", "to node"),
 }
 """Axes of numbers without a unit."""
 
@@ -112,6 +113,36 @@ def test_it_is_the_picture_of_a_figure_of_its_own(name):
         assert words(own)[2] in {"", words(mine)[2]}
     told = "".join(text for each in panels for text in words(each)[:2])
     assert whole.get_suptitle() in told
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_nothing_is_cut_and_no_two_things_look_alike(name):
+    figure = FUNCTIONS[f"{name}_figure"](*ARGUMENTS[name]())
+    figure.draw_without_rendering()
+    whole = figure.bbox.padded(1)
+    for axes in figure.axes:
+        box = axes.get_tightbbox()
+        assert whole.x0 <= box.x0 <= box.x1 <= whole.x1
+        assert whole.y0 <= box.y0 <= box.y1 <= whole.y1
+    for legend in (*figure.legends, *(each.get_legend() for each in figure.axes)):
+        if legend is not None:
+            looks = [look(handle) for handle in legend.legend_handles]
+            assert len(set(looks)) == len(looks), name
+            assert figure.bbox.padded(1).extents[2] >= legend.get_window_extent().x1
+
+
+def look(handle):
+    """What tells an entry of a legend from another."""
+    if hasattr(handle, "get_marker"):
+        colours = handle.get_color(), handle.get_markerfacecolor()
+        return *colours, handle.get_marker(), str(handle._unscaled_dash_pattern)
+    return tuple(np.ravel(handle.get_facecolor())), handle.get_hatch()
+
+
+def test_colours_are_not_taken_twice():
+    """Of as many configurations, steps or kinds of messages as a legend can name."""
+    fixed = {"#8c9bab", "#3b4048", "#e3e7ec", "#eef0f2"}  # computes, dark, waits, idle
+    assert len({bar_colour(number) for number in range(48)} | fixed) == 52
 
 
 @pytest.mark.parametrize("name", SEVERAL)

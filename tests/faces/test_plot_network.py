@@ -2,16 +2,18 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.network import Network
 from ocs_codesign.core.networks.builders import star
-from ocs_codesign.core.networks.products import mi250
+from ocs_codesign.core.networks.products import a100, h100_rail, leaf_spine, mi250
 from ocs_codesign.faces.cli import main
 from ocs_codesign.faces.pictures.files import figure_bytes
 from ocs_codesign.faces.pictures.network import (
     MAX_NODES,
+    _tiers,
     network_figure,
     tallest_tree_figure,
     tree_figure,
@@ -37,6 +39,21 @@ def test_the_cut_is_drawn(collective):
     red = [arrow for arrow in arrows if arrow.get_edgecolor()[0] > 0.7]
     assert len(arrows) == 4, "a line a cable"
     assert len(red) == len(found.leaving()) == 1
+
+
+@pytest.mark.parametrize(
+    "network", [h100_rail(2), a100(2), leaf_spine(3, 3, 2, 4, 3), star(5, [1, 1, 3, 3, 3])], ids=str
+)
+def test_switches_stand_over_what_they_join_and_the_cut_is_a_gap(network):
+    """Hosts in a row, those beyond the bottleneck at an end; no two nodes in one place."""
+    found = optimum(network, Collective.ALLGATHER)
+    place = _tiers(network, found.cut)
+    hosts, inside = place[: network.num_hosts], found.cut.side[: network.num_hosts]
+    assert (hosts[:, 1] == 0).all()
+    assert (place[network.num_hosts :, 1] > 0).all()
+    assert len(np.unique(place.round(6), axis=0)) == network.num_nodes
+    ends = sorted((hosts[inside, 0].tolist(), hosts[~inside, 0].tolist()))
+    assert max(ends[0]) + 2 <= min(ends[1])
 
 
 def test_large_networks_are_refused():
@@ -77,7 +94,7 @@ def test_a_tree_that_branches_at_a_switch():
     rows = {text.get_text(): text.get_position()[1] for text in figure.axes[0].texts}
     assert rows == {"h0": 0, "s0": 1, "h1": 2, "h2": 2, "h3": 2}
     assert figure.axes[0].get_title() == "tree 1 of 4, height 1\nall of the data of h0"
-    (legend,) = figure.legends
+    legend = figure.axes[0].get_legend()
     assert [text.get_text() for text in legend.texts] == ["a link", "a switch that copies"]
 
 

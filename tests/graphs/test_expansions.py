@@ -33,6 +33,7 @@ def test_mapped_schedules_of_any_regular_graphs(name, data):
     parts = [as_lift(graph) for graph in data.draw(graphs)]
     assume(name != "Degree" or not parts[0].has_self_loops)
     sizes = (2,) if name in ("Degree", "Power") else ()
+    sizes = (parts[0].topology().diameter() + 1, 50, 1) if name == "Late" else sizes
     mapped_schedule_does_what_was_predicted(EXPANSIONS[name](*parts, *sizes))
 
 

@@ -263,3 +263,14 @@ def test_from_networkx_refuses_what_is_no_topology():
         from_networkx(nx.DiGraph([(1, "1")]))
     graph = nx.DiGraph([(0, 1, {"speed": np.int64(3)}), (1, 0)])
     assert from_networkx(graph).speeds().tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("name", ["weight", "capacity", "bandwidth"])
+def test_attributes_that_may_be_meant_as_speeds_are_not_ignored_in_silence(name):
+    graph = nx.cycle_graph(4)
+    nx.set_edge_attributes(graph, {edge: at for at, edge in enumerate(graph.edges, 1)}, name)
+    with pytest.warns(UserWarning, match=f"edges differ in '{name}'"):
+        from_networkx(graph)
+    nx.set_edge_attributes(graph, 3, name)
+    nx.set_edge_attributes(graph, 2, "speed")
+    assert from_networkx(graph).num_links == 8

@@ -177,3 +177,35 @@ def test_large_orders_list_few_products():
     products = [one for one in groups if kind(one) == "DirectProduct"]
     assert 0 < len(products) <= 16
     assert {product.factors[1].order for product in products} > {2, 3}
+
+
+ELEMENTS_BY_ORDER = {
+    24: [{1: 1, 2: 9, 3: 8, 4: 6}],  # S4
+    60: [{1: 1, 2: 15, 3: 20, 5: 24}],  # A5
+    120: [{1: 1, 2: 25, 3: 20, 4: 30, 5: 24, 6: 20}],  # S5
+    168: [
+        {1: 1, 2: 21, 3: 56, 4: 42, 7: 48},  # PSL(2, 7)
+        {1: 1, 2: 7, 3: 56, 6: 56, 7: 48},  # AGammaL(1, 8)
+    ],
+    336: [
+        {1: 1, 2: 49, 3: 56, 4: 42, 6: 56, 7: 48, 8: 84},  # PGL(2, 7)
+        {1: 1, 2: 1, 3: 56, 4: 42, 6: 56, 7: 48, 8: 84, 14: 48},  # SL(2, 7)
+    ],
+    360: [{1: 1, 2: 45, 3: 80, 4: 90, 5: 144}],  # A6
+    504: [{1: 1, 2: 63, 3: 56, 7: 216, 9: 168}],  # PSL(2, 8)
+}
+
+
+@pytest.mark.parametrize("order", ELEMENTS_BY_ORDER)
+def test_simple_groups_and_their_kin_are_listed(order):
+    listed = [g for g in groups_of_order(order) if isinstance(g, Permutations)]
+    assert [element_orders(group) for group in listed] == ELEMENTS_BY_ORDER[order]
+
+
+def test_affine_group_of_the_plane_of_nine_points():
+    (group,) = [g for g in groups_of_order(432) if isinstance(g, Permutations)]
+    images = np.array([group.element(number) for number in range(group.order)])
+    fixes = {point: (images[:, point] == point).sum() for point in range(9)}
+    assert set(fixes.values()) == {48}  # all points alike, 48 = |GL(2, 3)| fix one
+    lines = {frozenset(row) for row in images[:, (0, 3, 6)].tolist()}
+    assert len(lines) == 12  # lines go to lines

@@ -347,7 +347,7 @@ def ring_messages(num_ranks):
 def test_without_protobuf_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "google.protobuf", None)
     schema.schema.cache_clear()
-    with pytest.raises(ValueError, match=r"pip install 'ocs-codesign\[chakra\]'"):
+    with pytest.raises(ValueError, match="pip install protobuf"):
         schema.schema()
 
 
@@ -386,34 +386,31 @@ def test_fractions_of_a_byte_are_rounded_up_once_a_message():
     assert graph.size[row] == -int(-(count * chunk) // 1)
 
 
-def test_where_sends_share_a_later_link_a_rank_sends_one_after_the_other():
+def test_over_a_switch_no_send_waits_for_one_to_another_rank():
+    """They are numbered from the next rank on, so that not all send to one at once."""
     messages = CLASSIC["direct"].messages("allgather", 4)
     export = exported("it", messages, star(4, 50), message_bytes=4 * MIB)
     graph = checked_graph(export)
     sends = np.flatnonzero(graph.kind == schema.SEND)
-    chains = [(row, graph.wait[graph.wait_start[row]]) for row in sends if waits(graph, row)[0]]
     assert len(sends) == 12
-    assert len(chains) == 8
-    assert all(graph.rank[row] == graph.rank[before] for row, before in chains)
-    direct = graph_of_program(export.program, 4 * MIB)
-    assert all(waits(direct, row) == ([], []) for row in sends)
+    assert all(waits(graph, row) == ([], []) for row in sends)
+    ahead = (graph.peer[sends] - graph.rank[sends]) % 4
+    assert ahead.tolist() == [1, 2, 3] * 4
 
 
 @pytest.mark.slow
-def test_a_thousand_nodes_take_a_minute_and_two_gigabytes_at_most(tmp_path):
+def test_a_thousand_nodes_take_two_gigabytes_at_most(tmp_path):
     code = (
-        "import resource, time\n"
+        "import resource\n"
         "from ocs_codesign.faces.cli import main\n"
         "ask = ['export', '#433ab9', '--to', 'chakra', '--out', 'out', '--message', '1GiB']\n"
         "assert main([*ask, '--json', 'answer.json']) == 0\n"
-        "print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    seconds, gigabytes = map(float, done.stdout.splitlines()[-1].split())
-    assert seconds < 60
-    assert gigabytes < 2
+    assert float(done.stdout.splitlines()[-1]) < 2
     assert len(list((tmp_path / "out").glob("*.et"))) == 1024
     found = dict(checked_traces(tmp_path / "out").facts)
     assert (found["ranks"], found["messages"]) == (1024, 20_480)

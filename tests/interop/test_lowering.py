@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from classic_samples import everything
@@ -242,8 +240,6 @@ def test_messages_may_have_fewer_items_than_shards():
 @pytest.mark.parametrize("design", ["Torus((32, 32))", "GeneralizedKautz(4, 1024)"])
 def test_a_thousand_ranks(design):
     schedule = bfb(parse(design).topology(), Collective.ALLGATHER)
-    begin = time.process_time()
     program = lower(schedule, in_place=True)
-    assert time.process_time() - begin < 30
     assert int((program.kind == SEND).sum()) <= schedule.num_sends
     assert check_program(program).ok

@@ -11,9 +11,11 @@ from codesign_samples import DENSE, MODEL, cluster, planner
 
 from ocs_codesign.circuits.legs.options import recipe_options
 from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.cost import CostModel
 from ocs_codesign.fabric.deployments.deploy import NamedRecipe, deploy
 from ocs_codesign.fabric.selection.ranking import select
 from ocs_codesign.fabric.selection.steps import Workload
+from ocs_codesign.faces.answers.codesign import CodesignAnswer, codesign_sections, picture_rows
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.jobs.cluster_design.candidates import (
     CODESIGNED,
@@ -38,12 +40,14 @@ from ocs_codesign.jobs.cluster_design.optics import (
     OwnCircuits,
     least_cost,
 )
-from ocs_codesign.jobs.cluster_design.outcomes import late_of, passes_of, resimulated
+from ocs_codesign.jobs.cluster_design.outcomes import LATE, late_of, passes_of, resimulated
 from ocs_codesign.jobs.cluster_design.planning import codesign, in_buckets, with_usual
 from ocs_codesign.jobs.files.budget_files import handovers, rail_fabric
 from ocs_codesign.jobs.issue import run
+from ocs_codesign.jobs.job_draft import JobDraft
 from ocs_codesign.jobs.models.building import Parallel
 from ocs_codesign.jobs.models.layer import Recommender, ResidualNetwork, Transformer
+from ocs_codesign.jobs.prices import Level, Machine, priced
 
 GPT3 = Transformer(96, 12288, 96, 49152, 50257, 2048, 1536)
 DLRM = Recommender(8, 10_000, 16, 1, (13, 16), (52, 32, 1), 64)
@@ -306,6 +310,17 @@ def test_faster_parts_and_dead_times_that_would_pay():
         assert 0 < plan.break_even_s < plan.cluster.delta_s
 
 
+@pytest.mark.parametrize("ports", [1, 2])
+def test_a_torus_and_a_ring_join_servers(ports):
+    """A division that stays inside a server is no torus: the row says that there is none."""
+    plan = codesign(TrainedModel("sample", replace(MODEL, batch=4)), cluster(4, ports), ("fifo",))
+    for one in plan.baselines[:2]:
+        if one.outcome is None:
+            assert one.note == f"no division has servers that make a {one.name} of these ports"
+        else:
+            assert one.outcome.candidate.placement.optical
+
+
 def test_torus_and_ring_join_a_ranking_that_ended_too_early():
     plan = codesign(TrainedModel("sample", MODEL), cluster(), ("fifo",))
     usual = {one.name: one.outcome for one in plan.baselines if one.outcome is not None}
@@ -321,3 +336,52 @@ def test_torus_and_ring_join_a_ranking_that_ended_too_early():
 def test_what_fits_nowhere_is_said():
     with pytest.raises(ValueError, match="sample does not fit sample: of its divisions"):
         codesign(TrainedModel("sample", MODEL), cluster(memory=10**5), ("fifo",))
+
+
+SMALL = ResidualNetwork((1,), 16, 10, 8)
+
+
+def shown(plan):
+    return "\n".join(map(str, codesign_sections(CodesignAnswer(plan, (), "built"), 9)))
+
+
+@pytest.mark.parametrize(
+    "policies", [("fifo",), ("ddp", "p3"), ("priority", "ddp"), ("preemptive",)]
+)
+def test_only_policies_that_were_asked_for_are_simulated(policies):
+    plan = codesign(TrainedModel("s", SMALL, Parallel(data=4)), cluster(2, 2), policies)
+    *usual, ddp, own = plan.baselines
+    outcomes = [*plan.ranked, *(one.outcome for one in (*usual, own) if one.outcome)]
+    assert {one.policy for one in outcomes} <= {*policies, LATE}
+    assert ddp.outcome.policy == "ddp"
+    assert plan.best.is_tuned
+
+
+def test_a_baseline_that_fails_is_a_row_with_its_reason():
+    plan = codesign(TrainedModel("s", SMALL, Parallel(data=3)), cluster(2, 2), ("fifo",))
+    own = plan.baselines[-1]
+    assert own.outcome is None
+    assert own.note.startswith("batch is 8")
+    assert own.note in shown(plan)
+
+
+def test_idle_accelerators_are_explained_and_what_does_not_fit_is_not_drawn():
+    plan = codesign(TrainedModel("s", SMALL), cluster(3, 1, memory=10**7), ("fifo",))
+    assert "of 3 accelerators are idle: " in shown(plan)
+    tight = min(memory_bytes(SMALL, one) for one in plan.divisions.fitting)
+    plan = codesign(TrainedModel("s", SMALL), cluster(2, 1, memory=tight), ("fifo",))
+    assert not plan.baselines[-1].fits
+    assert "DDP, does not fit" in shown(plan)
+    assert "DDP" not in dict(picture_rows(plan, 5))
+
+
+@pytest.mark.parametrize("num_messages", [1, 1000])
+def test_ticks_are_of_what_a_job_takes_in_all(num_messages):
+    """Of many kinds and nodes only those that are there count: else 2^56 ticks are soon past."""
+    machine = Machine((Level(2, CostModel(0, 3)),))
+    draft = JobDraft(2)
+    for number in range(num_messages):
+        draft.collective("allreduce", (0, 1), 100 + number, {})
+    job = priced(draft.graph(), machine)
+    wanted = sum(Fraction(100 + number, 3) for number in range(num_messages))
+    assert int(job.work.sum()) * job.tick_s == 2 * wanted

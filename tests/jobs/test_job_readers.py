@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from folders import EXAMPLES
 
 from ocs_codesign.circuits.legs.trace import Job, Trace
 from ocs_codesign.core.collective import Collective
@@ -16,7 +17,8 @@ from ocs_codesign.interop.chakra.graph import EtGraph
 from ocs_codesign.interop.chakra.jobs import job_of_traces
 from ocs_codesign.interop.chakra.reading import read_graph, write_graph
 from ocs_codesign.interop.chakra.workload import CollectiveNode, ComputationNode, workload_graph
-from ocs_codesign.jobs.files.job_files import GivenMachine, load_job, parse_job
+from ocs_codesign.jobs.files.job_cluster_files import load_job_cluster, load_room
+from ocs_codesign.jobs.files.job_files import GivenMachine, load_job, load_training, parse_job
 from ocs_codesign.jobs.files.profiler import job_of_profile
 from ocs_codesign.jobs.issue import run
 from ocs_codesign.jobs.layers import chain_of
@@ -229,3 +231,25 @@ nodes:
     wrong = twice.replace("after: [x]", "group: [0, 0]")
     with pytest.raises(ValueError, match=r"c.yaml, line 6: nodes\[2\].group names a rank twice"):
         parse_job(wrong.encode(), "c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        *(("llama3_8b", 8.03), ("llama3_70b", 70.6), ("llama3_405b", 405.9), ("mixtral", 46.7)),
+        *(("mixtral_8x22b", 140.6), ("deepseek_v3", 671.0), ("dlrm", 24.0), ("gpt3", 174.6)),
+    ],
+)
+def test_known_models_have_the_parameters_that_are_published(name, billions):
+    trained = load_training(EXAMPLES / f"{name}.yaml")
+    assert trained.model.num_parameters / 1e9 == pytest.approx(billions, rel=2e-3)
+
+
+@pytest.mark.parametrize("name", ["dgx_a100", "dgx_h100", "dgx_b200", "gb200_nvl72", "mi300x"])
+def test_known_machines_are_clusters_for_co_designs_and_for_steps(name):
+    cluster = load_job_cluster(EXAMPLES / f"{name}.yaml")
+    _, room = load_room(EXAMPLES / f"{name}.yaml")
+    assert cluster.num_accelerators == room.num_accelerators == 512
+    assert cluster.accelerator.peak_flops == room.chip.bf16
+    text = (EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8")
+    assert "datasheet" in text.partition("version:")[0]

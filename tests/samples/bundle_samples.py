@@ -43,6 +43,11 @@ def written(deployment, directory):
     return directory
 
 
+def carried(deployment):
+    """The deployment after its planned work, if there is any, was reported done."""
+    return deployment.reported() if deployment.standing == "planned" else deployment
+
+
 def rows(path):
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

@@ -5,31 +5,34 @@ from __future__ import annotations
 import copy
 import json
 
+MAKE = {
+    "name": "make",
+    "technology": "piezo",
+    "port_model": "P1",
+    "ports": 8,
+    "insertion_loss_db": 2,
+    "delta": "20us",
+}
 LAB = {
     "name": "lab",
     "hosts": {"count": 8},
     "planes": [
         {"count": 2, "switches": [{"profile": "polatis-384", "ports": 8}]},
-        {"switches": [{"profile": "rotor-128", "ports": 8, "states": "rotations"}]},
+        {"switches": [{"profile": MAKE}]},
     ],
     "alpha": "10us",
     "node_bandwidth": "300Gbps",
     "losses": {"connector_db": 0.25, "budget_db": "DR4"},
 }
+_ROTOR = {"profile": "rotor-128", "ports": 8, "states": "rotations"}
+ROTORS = {**LAB, "planes": [{"count": 2, "switches": [_ROTOR]}, {"switches": [{**_ROTOR}]}]}
 
-INLINE = {
-    "name": "make",
-    "technology": "piezo",
-    "port_model": "P3",
-    "ports": 16,
-    "insertion_loss_db": 1,
-    "delta": "5ms",
-}
+INLINE = {**MAKE, "port_model": "P3", "ports": 16, "insertion_loss_db": 1, "delta": "5ms"}
 
 
-def lab(*path, value=None, drop=False):
+def lab(*path, value=None, drop=False, base=LAB):
     """The file as JSON, which is YAML too, with the value at a path put in or dropped."""
-    made = copy.deepcopy(LAB)
+    made = copy.deepcopy(base)
     at = made
     for key in path[:-1]:
         at = at[key]

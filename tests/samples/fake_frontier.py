@@ -38,6 +38,7 @@ class FakeFrontier:
     dominated: tuple[Design, ...]
     criteria: tuple[str, ...] = ("steps", "t_b")
     origin: Provenance | None = None
+    here: Provenance | None = None
 
     @property
     def published(self):

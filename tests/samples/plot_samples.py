@@ -10,7 +10,6 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from bundle_samples import small_deployment
 from codesign_samples import DENSE, cluster
 from planes_oracle import listed
 from trace_samples import ALTERNATING, OPTIONS, SECONDS
@@ -25,19 +24,27 @@ from ocs_codesign.circuits.legs.trace import Job, plan_trace
 from ocs_codesign.circuits.planes.plan import plan_planes
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost, CostModel, MessageSizes
+from ocs_codesign.core.machines.machine import machine_named
 from ocs_codesign.core.networks.builders import direct, star
 from ocs_codesign.fabric.files.fabric_files import parse_fabric
 from ocs_codesign.fabric.selection.ranking import select
 from ocs_codesign.fabric.selection.steps import Workload
 from ocs_codesign.faces.answers.codesign import picture_rows
+from ocs_codesign.interop.calibrating import calibrated
+from ocs_codesign.interop.logs import BenchmarkRun
 from ocs_codesign.jobs.cluster_design.cluster import TrainedModel
 from ocs_codesign.jobs.cluster_design.outcomes import run_of
 from ocs_codesign.jobs.cluster_design.planning import codesign
 from ocs_codesign.jobs.issue import steady
 from ocs_codesign.jobs.job_draft import JobDraft
+from ocs_codesign.jobs.models.layer import Transformer
 from ocs_codesign.jobs.on_links import LinkPlans, placed, run_on_links
 from ocs_codesign.jobs.policies import PolicyOutcome
 from ocs_codesign.jobs.prices import Level, Machine
+from ocs_codesign.jobs.training.constants import chip_named, software_named
+from ocs_codesign.jobs.training.division import Division
+from ocs_codesign.jobs.training.room import Room
+from ocs_codesign.jobs.training.step import Method, estimate_step
 from ocs_codesign.schedules.compare.comparison import compare
 from ocs_codesign.schedules.compare.contest import Contest
 from ocs_codesign.schedules.design import Design, Known, Question
@@ -57,6 +64,9 @@ node_bandwidth: 100Gbps
 losses: {connector_db: 0.25, circulator_db: 0, budget_db: 9}
 """
 MODEL = CostModel(1e-6, 12.5e9)
+RUN = BenchmarkRun(
+    "log", "allreduce", 8, 1, ((1024, 15.0), (2**20, 33.0), (2**24, 120.0), (2**28, 950.0))
+)
 MACHINE = Machine((Level(4, CostModel(0, 1)),))
 
 
@@ -176,6 +186,13 @@ def simulated():
 
 
 @cache
+def stepped():
+    room = Room(chip_named("h100"), 1, 8, 450e9, 50e9)
+    method = Method(software_named("nemo"))
+    return estimate_step(Transformer(2, 1024, 8, 4096, 1000, 128, 8), Division(8), room, method)
+
+
+@cache
 def trees():
     return forests(star(4, [10, 10, 10, 1]), Collective.ALLGATHER)
 
@@ -188,16 +205,16 @@ def traced():
 ONE_PANEL = {
     "changes": lambda: (changing(), "two rings"),
     "frontier": lambda: (oc.frontier(12, 4), CostModel(1e-5, 1e10), 1e6),
+    "frontier_beside": lambda: (("mine.txt", oc.Cost(11, Fraction(11, 3))), oc.frontier(12, 4)),
     "job": lambda: (job().job_run,),
     "joint": lambda: (alltoall(),),
     "link_job": lambda: (on_links(), "a star"),
-    "loads": lambda: (small_deployment(),),
-    "margins": lambda: (small_deployment(),),
+    "calibration": lambda: (calibrated([RUN], machine_named("h100")),),
     "network": lambda: (oc.optimum(oc.mesh((2, 3), 1), Collective("allgather")), "mesh"),
     "planes": lambda: (plan_planes(listed((1, 2, 2), (10, 1, 10), "0.2")), None, "steps.csv"),
     "policies": lambda: (outcomes(), job().period_s / 2),
-    "ports": lambda: (small_deployment(),),
     "selection": lambda: (selected(),),
+    "steps": lambda: ([(name, stepped()) for name in ("one", "other")], "a model"),
     "tallest_tree": lambda: (trees(),),
     "tree": lambda: (trees()[0], 1),
 }
@@ -205,7 +222,7 @@ ONE_PANEL = {
 
 PANELS = {
     "codesign": (2, winner),
-    "comparison": (4, lambda: (compared(),)),
+    "comparison": (6, lambda: (compared(),)),
     "demand": (2, lambda: (demanded(),)),
     "gaps": (2, lambda: (gaps(),)),
     "reconfigured": (3, reconfigured),

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from samples import GROUP_SAMPLES
 
 from ocs_codesign.core.topology import Topology
+from ocs_codesign.graphs.expansions.late import Late
 from ocs_codesign.graphs.families.cayley import Lift
 from ocs_codesign.graphs.groups.cyclic import Cyclic
 from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedules.breadth_first.loads import MAX_SUBSET_WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,11 +91,21 @@ def _expanded(draw: Callable[..., Any], recipe: Recipe, max_nodes: int) -> Recip
         return EXPANSIONS[name](*draw(st.permutations([recipe, other, *more])))
     if name in ("Excise", "Insert", "Swap", "Splice"):
         return _edited(draw, name, recipe)
+    if name == "Late":
+        return _late(draw, recipe)
     if name not in ("Degree", "Power"):
         return EXPANSIONS[name](recipe)
     if name == "Degree" and recipe.has_self_loops:
         return recipe
     return EXPANSIONS[name](recipe, draw(st.integers(1, 3)))
+
+
+def _late(draw: Callable[..., Any], recipe: Recipe) -> Recipe:
+    """The recipe with a late schedule of a short search, or itself if it has too many ports."""
+    more, moves, seed = draw(st.tuples(st.integers(0, 2), st.integers(0, 99), st.integers(0, 9)))
+    if recipe.degree > MAX_SUBSET_WIDTH:
+        return recipe
+    return Late(recipe, recipe.topology().diameter() + more, moves, seed)
 
 
 def _edited(draw: Callable[..., Any], name: str, recipe: Recipe) -> Recipe:

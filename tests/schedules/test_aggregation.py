@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ from ocs_codesign.core.networks.aggregation import (
 from ocs_codesign.core.networks.aggregation_trees import aggregating, aggregation_trees
 from ocs_codesign.core.networks.builders import fat_tree, star
 from ocs_codesign.core.networks.products import leaf_spine
+from ocs_codesign.core.networks.servers import boxes
+from ocs_codesign.schedules.compare.in_network import aggregation_forest
 from ocs_codesign.schedules.simulate.aggregated import simulate_aggregation, simulate_plan
 from ocs_codesign.schedules.simulate.aggregating import (
     AggregationJob,
@@ -32,7 +35,7 @@ from ocs_codesign.schedules.simulate.aggregating import (
     shared_slots,
 )
 from ocs_codesign.schedules.simulate.engine import Simulated, simulate_transfers
-from ocs_codesign.schedules.simulate.transfers import TimingRules
+from ocs_codesign.schedules.simulate.transfers import TimingRules, with_fine_ticks
 from ocs_codesign.verification import simulated as checks
 
 GBps = Fraction(10**9)
@@ -55,43 +58,43 @@ class TestByHand:
     def test_one_packet_goes_up_and_down(self):
         # 1000 bytes at 1 B/ns and 700 ns, 500 ns in the switch, 1000 bytes and 700 ns.
         profile = pool(latency_s=500 * NS)
-        assert simulate_aggregation(star(3, 1, 700), profile, GBps, 1000).total_ticks == 3900
+        assert simulate_aggregation(star(3, 1, 700), profile, GBps, 1000).total_s / NS == 3900
 
     def test_links_that_are_kept_busy(self):
         # The pool is larger than the way: 9 packets after the first, 1000 ns each.
         profile = pool(16, latency_s=500 * NS)
         done = simulate_aggregation(star(3, 1, 700), profile, GBps, 10_000)
-        assert done.total_ticks == 3900 + 9 * 1000
+        assert done.total_s / NS == 3900 + 9 * 1000
         assert done.runs[0].limit == LINK
 
     def test_workers_stall_when_the_pool_is_exhausted(self):
         # 3900 ns round, 2 slots: packets 0 1, 2 3, 4 5, ... two a round.
         profile = pool(2, latency_s=500 * NS)
         done = simulate_aggregation(star(3, 1, 700), profile, GBps, 10_000)
-        assert done.total_ticks == 5 * 3900 + 1000
+        assert done.total_s / NS == 5 * 3900 + 1000
         assert (done.runs[0].limit, done.runs[0].rate_Bps) == (POOL, Fraction(2000, 3900) * GBps)
 
     def test_a_window_is_less_than_the_pool(self):
         profile = pool(64, window=1, latency_s=500 * NS)
-        assert simulate_aggregation(star(3, 1, 700), profile, GBps, 10_000).total_ticks == 39_000
+        assert simulate_aggregation(star(3, 1, 700), profile, GBps, 10_000).total_s / NS == 39_000
 
     def test_a_switch_that_adds_up_slowly(self):
         # 1000 bytes take the switch 4000 ns, which leave with latency: 1700 + 4500 + 1700.
         profile = pool(16, latency_s=500 * NS, rate_Bps=GBps / 4)
         done = simulate_aggregation(star(3, 1, 700), profile, GBps, 10_000)
-        assert done.total_ticks == 7900 + 9 * 4000
+        assert done.total_s / NS == 7900 + 9 * 4000
         assert done.runs[0].limit == SWITCH
 
     def test_hosts_that_convert_slowly(self):
         profile = pool(16, conversion_Bps=GBps / 2)
         done = simulate_aggregation(star(3, 1, 700), profile, GBps, 10_000)
-        assert done.total_ticks == 2000 + 1700 + 1700 + 2000 + 9 * 2000
+        assert done.total_s / NS == 2000 + 1700 + 1700 + 2000 + 9 * 2000
         assert done.runs[0].limit == HOST
 
     def test_headers_take_the_link(self):
         profile = pool(16, header_bytes=250)
         done = simulate_aggregation(star(3, 1), profile, GBps, 10_000)
-        assert done.total_ticks == 2 * 1250 + 9 * 1250
+        assert done.total_s / NS == 2 * 1250 + 9 * 1250
         assert done.runs[0].rate_Bps == Fraction(4, 5) * GBps
 
     def test_rack_and_spine(self):
@@ -100,16 +103,16 @@ class TestByHand:
         tree = fat_tree((2, 3), (1, 1), 1, 700)
         done = simulate_aggregation(tree, profile, GBps, 4000)
         assert done.runs[0].round_trip_s == 8300 * NS
-        assert done.total_ticks == 2 * 8300 + 1000
+        assert done.total_s / NS == 2 * 8300 + 1000
 
     def test_numbers_of_two_bytes_in_four(self):
         profile = pool(16, expansion=2)
-        assert simulate_aggregation(star(2, 1), profile, GBps, 10_000).total_ticks == 21_000
+        assert simulate_aggregation(star(2, 1), profile, GBps, 10_000).total_s / NS == 21_000
 
     def test_a_slow_worker_holds_up_all(self):
         # 10 B/ns but for one of 1 B/ns, both ways.
         done = simulate_aggregation(star(3, [10, 10, 1]), pool(16), GBps, 10_000)
-        assert done.total_ticks == 2000 + 9 * 1000
+        assert done.total_s / NS == 2000 + 9 * 1000
 
     def test_jobs_share_a_pool_and_their_hosts_links(self):
         network = star(4, 1, 700)
@@ -118,10 +121,12 @@ class TestByHand:
         assert shared_slots(profile, trees) == (2, 2)
         # Side by side, each has the half of the pool: 3900 ns a round of 2 packets.
         both = simulate_aggregation(network, profile, GBps, 20_000, trees)
-        assert [run.total_ticks for run in both.runs] == [5 * 3900 + 1000] * 2
+        assert [run.total_ticks * both.network.tick_s / NS for run in both.runs] == [
+            5 * 3900 + 1000
+        ] * 2
         alone = simulate_aggregation(network, profile, GBps, 10_000, trees[:1])
         # With all of it 4000 ns of packets are on their way: the link is never idle.
-        assert alone.total_ticks == 3900 + 9 * 1000
+        assert alone.total_s / NS == 3900 + 9 * 1000
 
 
 @settings(max_examples=25)
@@ -146,7 +151,7 @@ def test_the_clock_is_the_closed_form(hosts, speed, latency, num_slots, packets,
     gap = max(840 // speed, 0 if adding is None else 840 // adding)
     # The switch takes the last of a burst later if it is slower, and every round waits for that.
     rounds, rest = divmod(packets - 1, num_slots)
-    assert done.total_ticks == trip + rounds * max(trip, num_slots * gap) + rest * gap
+    assert done.total_s / NS == trip + rounds * max(trip, num_slots * gap) + rest * gap
     assert done.total_s == profile.stream_s(840 * packets, speed * GBps, run.round_trip_s)
     assert run.rate_Bps == min(
         speed * GBps, num_slots * 840 / (trip * NS), GBps * (adding or 10**6)
@@ -155,14 +160,14 @@ def test_the_clock_is_the_closed_form(hosts, speed, latency, num_slots, packets,
 
 def slow(tree, network, profile, packets, num_slots):
     """When every packet's result is with every host, by recurrences over packets."""
-    size, turn = profile.packet_bytes, int(profile.latency_s / NS)
+    size, turn = profile.packet_bytes, int(profile.latency_s / network.tick_s)
     width, latency = network.bandwidth.tolist(), network.latency.tolist()
     free = {}
 
     def over(links, time):
         for link in links:
             begin = max(time, free.get(link, 0))
-            free[link] = begin + size // width[link]
+            free[link] = begin + ceil(size / (width[link] * GBps * network.tick_s))
             time = free[link] + latency[link]
         return time
 
@@ -199,7 +204,7 @@ def test_unequal_links_over_two_levels_as_a_slow_recurrence(data):
     profile = pool(num_slots, 120, latency_s=data.draw(st.integers(0, 50)) * NS)
     tree, *_ = aggregation_trees(network)
     done = simulate_aggregation(network, profile, GBps, 120 * packets, [tree])
-    assert done.total_ticks == slow(tree, network, profile, packets, num_slots)
+    assert done.total_ticks == slow(tree, with_fine_ticks(network), profile, packets, num_slots)
 
 
 def test_what_repeats_is_what_all_packets_take():
@@ -207,14 +212,14 @@ def test_what_repeats_is_what_all_packets_take():
     profile = pool(5, 700, latency_s=33 * NS, rate_Bps=3 * GBps / 2)
     short = simulate_aggregation(network, profile, GBps, 700 * 1003)
     assert short.num_simulated < 60
-    whole = simulate_plan(run_of(network, profile, 1003))
+    whole = simulate_plan(run_of(with_fine_ticks(network), profile, 1003))
     assert short.total_ticks == whole.total_ticks
 
 
 def test_a_terabyte_takes_no_longer_to_simulate():
     done = simulate_aggregation(star(4, 10, 500), pool(64), GBps, 10**12)
     assert done.num_simulated < 64 * 6
-    assert done.total_ticks == 2 * (100 + 500) + (10**9 - 1) * 100
+    assert done.total_s / NS == 2 * (100 + 500) + (10**9 - 1) * 100
 
 
 class TestTrees:
@@ -245,7 +250,7 @@ class TestTrees:
         assert tree.bandwidth == 2
         assert max(tree.link_loads().values()) == 3
         # The third of three packets over one link is at the spine after 3 + 1 of 200 ns.
-        assert simulate_aggregation(only, pool(slot_bytes=1200), GBps, 1200).total_ticks == 1600
+        assert simulate_aggregation(only, pool(slot_bytes=1200), GBps, 1200).total_s / NS == 1600
 
     def test_a_part_of_the_hosts_stays_low(self):
         tree, *_ = aggregation_trees(fat_tree((2, 2), (1, 1), 10), [2, 3])
@@ -276,7 +281,21 @@ class TestProfiles:
         told |= {name for name in ("rate_Bps", "conversion_Bps") if getattr(profile, name)}
         assert told <= named
         for _, text in profile.sources:
-            assert text.startswith("assumption: ") or any(year in text for year in ("2020", "2021"))
+            years = ("2020", "2021", "2025", "2026")
+            assert text.startswith("assumption: ") or any(year in text for year in years)
+
+    @pytest.mark.parametrize(("name", "busbw"), [("nvls", 480), ("nvls_blackwell", 843)])
+    def test_sums_in_nvswitch_take_what_is_measured(self, name, busbw):
+        """busbw of 8 in one box, and 25 us for next to nothing."""
+        peak, profile = 450 if name == "nvls" else 900, aggregation_named(name)
+        network = boxes(1, 8, peak, 50, outer=8, unit="GB/s")
+        trees, slots = aggregation_forest(network, profile, GBps)
+        small, large = (
+            float(simulate_aggregation(network, profile, GBps, size, trees, slots).total_s)
+            for size in (2**10, 2**32)
+        )
+        assert small == pytest.approx(25e-6, rel=0.02)
+        assert 1.75 * 2**32 / large / 1e9 == pytest.approx(busbw, rel=0.01)
 
     def test_arithmetic(self):
         assert aggregation_named("switchml").arithmetic == FIXED

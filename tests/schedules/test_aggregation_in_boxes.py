@@ -16,6 +16,7 @@ from ocs_codesign.core.networks.products import a100, h100_rail
 from ocs_codesign.core.networks.servers import boxes
 from ocs_codesign.schedules.simulate.aggregated import simulate_aggregation, simulate_plan
 from ocs_codesign.schedules.simulate.aggregating import AggregationJob, aggregation_plan
+from ocs_codesign.schedules.simulate.transfers import with_fine_ticks
 from ocs_codesign.verification.simulated import (
     NO_TREE,
     NOT_JOINED,
@@ -50,13 +51,13 @@ class TestByHand:
     def test_one_packet(self):
         # 1000 bytes: 500 in the box, 1000 to the switch, 500 there, and back; 100 for every link.
         done = simulate_aggregation(pairs_of_hosts(), pool(latency_s=500 * NS), GBps, 1000)
-        assert done.total_ticks == 600 + 1100 + 500 + 1100 + 600
+        assert done.total_s / NS == 600 + 1100 + 500 + 1100 + 600
 
     def test_a_pool_is_held_for_the_network_alone(self):
         # Packets leave the box two by two, every 2700 ns: the 9th and 10th four rounds later.
         profile = pool(2, latency_s=500 * NS)
         done = simulate_aggregation(pairs_of_hosts(), profile, GBps, 10_000)
-        assert done.total_ticks == 600 + 4 * 2700 + 1000 + 2700 + 600
+        assert done.total_s / NS == 600 + 4 * 2700 + 1000 + 2700 + 600
         assert (done.runs[0].limit, done.runs[0].rate_Bps) == (POOL, Fraction(2000, 2700) * GBps)
         assert done.runs[0].round_trip_s == 3900 * NS
 
@@ -68,12 +69,12 @@ class TestByHand:
         assert done.runs[0].round_trip_s == trip * NS
         assert done.runs[0].rate_Bps == Fraction(4000, trip) * GBps
         # Four packets a round trip: two of them wait for those before them in the switch, once.
-        assert done.total_ticks == 25 * trip + 2700 + 1000
+        assert done.total_s / NS == 25 * trip + 2700 + 1000
 
     def test_only_those_that_send_to_switches_convert(self):
         profile = pool(16, conversion_Bps=GBps / 2)
         done = simulate_aggregation(pairs_of_hosts(), profile, GBps, 1000)
-        assert done.total_ticks == 600 + 2000 + 1100 + 1100 + 2000 + 600
+        assert done.total_s / NS == 600 + 2000 + 1100 + 1100 + 2000 + 600
         assert done.runs[0].limits_Bps[HOST] == GBps / 2
 
 
@@ -116,7 +117,7 @@ class TestBoxes:
         chains = Network(6, 7, [*one, *other], [*other, *one], [1] * 12, [10] * 12)
         (tree,) = aggregation_trees(chains)
         assert (tree.switches, tree.adding_hosts) == ((6,), (0, 1, 3, 4))
-        assert simulate_aggregation(chains, pool(), GBps, 1000).total_ticks == 6 * 1010
+        assert simulate_aggregation(chains, pool(), GBps, 1000).total_s / NS == 6 * 1010
 
     @settings(max_examples=10)
     @given(
@@ -133,7 +134,7 @@ class TestBoxes:
         assert sum(run.job.num_packets for run in done.runs) == packets
         for run in done.runs:
             if run.job.num_packets:
-                spent = run.total_ticks * NS - run.round_trip_s
+                spent = run.total_ticks * done.network.tick_s - run.round_trip_s
                 rounds = Fraction(run.job.num_packets - run.job.num_slots, 1) * 1000
                 assert spent >= rounds / run.rate_Bps - len(done.runs) * run.round_trip_s
 
@@ -142,7 +143,7 @@ class TestBoxes:
         network = pairs_of_hosts().with_latency(1300)
         profile = pool(slots, latency_s=500 * NS, rate_Bps=GBps * 2 / 3)
         done = simulate_aggregation(network, profile, GBps, 101_000)
-        every = simulate_plan(plan_of(network, profile, 101))
+        every = simulate_plan(plan_of(with_fine_ticks(network), profile, 101))
         assert done.total_ticks == every.total_ticks
         assert done.num_simulated < 101
 

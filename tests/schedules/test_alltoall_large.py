@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -28,11 +27,9 @@ from ocs_codesign.schedules.paths.throughput import throughput
         ("Hypercube(16)", Fraction(8)),
     ],
 )
-def test_a_group_makes_large_topologies_exact_in_seconds(text, least):
+def test_a_group_makes_large_topologies_exact(text, least):
     topology = parse(text).topology()
-    began = time.process_time()
     found = throughput(topology)
-    assert time.process_time() - began < 60
     assert found.time == found.bound == least
     assert price_bound(found.quotient, found.prices)[0] == least
 

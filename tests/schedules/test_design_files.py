@@ -21,7 +21,7 @@ from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import build, build_topology, verified
-from ocs_codesign.schedules.files.archive import write_schedule
+from ocs_codesign.schedules.files.archive import LAYOUT, check_lengths, write_schedule
 from ocs_codesign.schedules.files.designs import load_design, save_design, verify_design
 from ocs_codesign.verification.schedules import verify
 
@@ -344,11 +344,21 @@ COST = {"steps": 2, "t_b": "1", "t_b_float": 1.0}
         ({"num_chunks": 1.0}, "num_chunks must be an integer"),
         ({"collective": "allreduce"}, "collective is 'allreduce' there, 'allgather'"),
         ({"schedule": None}, "schedule must be a text"),
+        ({"time_s": 1}, "'time_s' is no known key"),
+        ({"cost": {**COST, "t_1": "1"}}, "'t_1' is no known key"),
     ],
 )
 def test_bad_records(tmp_path, changes, reason):
     with pytest.raises(ValueError, match=f"design.json.*{reason}"):
         load_design(record_with(tmp_path, **changes))
+
+
+def test_a_key_given_twice_is_refused(tmp_path):
+    path = record_with(tmp_path) / "design.json"
+    text = path.read_text(encoding="utf-8").replace('"nodes"', '"degree": 2, "nodes"', 1)
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"design\.json.*'degree' is given twice"):
+        load_design(path.parent)
 
 
 @pytest.mark.parametrize(
@@ -394,3 +404,20 @@ FALSE = [
 def test_claims_are_loaded_not_believed(tmp_path, changes, rule):
     witness = verify_design(load_design(record_with(tmp_path, **changes))).witness
     assert rule in str(witness)
+
+
+CIRCUITS = ("plane", "up_link", "up_first", "up_last", "pauses")
+
+
+@pytest.mark.parametrize("number", range(1, 2 ** len(CIRCUITS) - 1))
+def test_columns_of_circuits_belong_together(number):
+    """Whichever of them are missing, it is said in a sentence."""
+    lengths = dict.fromkeys(("tail", "head", *SENDS), 3)
+    lengths |= {name: 3 for place, name in enumerate(CIRCUITS) if number >> place & 1}
+    with pytest.raises(ValueError, match=r"is missing: .* need"):
+        _check(lengths)
+
+
+def _check(lengths):
+    LAYOUT.check_lengths(lengths)
+    check_lengths(lengths)

@@ -33,8 +33,9 @@ def test_known_rates(name):
         else:
             assert found.algbw == Fraction(known["algbw"])
             assert found.trees[1] == int(known["k"])
-        leaving = found.leaving()
-        assert int(network.bandwidth[leaving].sum()) == found.cut.capacity
+        leaving = found.leaving()  # of a cut that proves the rate, where one does
+        crossed = 0 if found.bottleneck is None else found.cut.capacity
+        assert int(network.bandwidth[leaving].sum()) == crossed
 
 
 @pytest.mark.parametrize("name", [name for name in ALLREDUCES if KNOWN[name]["num_ranks"] <= 16])

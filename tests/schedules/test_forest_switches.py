@@ -210,6 +210,14 @@ def test_any_network(network):
         except ValueError:
             return
         found = optimum(network, collective)
+        # What is shown as the bottleneck proves what nothing exceeds, or it is not shown.
+        for one in (least, found):
+            cut = one.bottleneck
+            assert cut is None or cut.inv_rate == one.least_inv_rate
+            assert (len(one.leaving()) == 0) >= (cut is None)
+            if cut is not None:
+                told = int(one.network.bandwidth[one.leaving()].sum())
+                assert Fraction(cut.weight, told) == one.least_inv_rate
         assert least.rate <= found.rate <= 1 / found.least_inv_rate <= 1 / found.cut.inv_rate
         if found.trees[1] < 1000:
             built(network, found, collective, 1)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from program_samples import designs
+from program_samples import designs, halving_doubling
 from small_design import SMALL, packed
 
-from ocs_codesign.circuits.programs.designs import build_halving_doubling, build_sequence
+from ocs_codesign.circuits.programs.designs import build_sequence
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.files.archive import read_archive, write_schedule
 from ocs_codesign.schedules.files.designs import load_design, save_design, save_program
@@ -49,7 +49,7 @@ def test_programs_come_back(tmp_path):
 
 def test_the_same_design_gives_the_same_bytes(tmp_path):
     for name in ("one", "other"):
-        save_program(build_halving_doubling(8, 2, overlap=True), tmp_path / name)
+        save_program(halving_doubling(8, 2, overlap=True), tmp_path / name)
     one, other = (
         [path.read_bytes() for path in sorted((tmp_path / name).iterdir())]
         for name in ("one", "other")
@@ -130,7 +130,9 @@ CHANGE = {"step": 1, "plane": 0, "circuits": 6, "dark_steps": 0}
     ("changes", "reason"),
     [
         ({"format": 3}, "format is 3: this version reads 1 and 2"),
-        ({"format": 1}, "of format 1, but there are circuits that change in schedule.npz"),
+        ({"format": 1}, "'recipes' is no known key"),
+        ({"bound": "1/2"}, "'bound' is no known key"),
+        ({"changes": [{**CHANGE, "pause": 1}]}, "'pause' is no known key"),
         ({"recipes": "absent"}, "recipes is missing"),
         ({"recipes": [1, 2]}, "recipes must be a list of texts"),
         ({"recipes": []}, "recipe_of_step names a recipe that is none of the 0"),

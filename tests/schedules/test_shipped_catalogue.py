@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
+from fractions import Fraction
 
+import numpy as np
 import pytest
+from folders import ROOT
 
 from ocs_codesign.core.bounds import bound
 from ocs_codesign.core.collective import Collective
@@ -13,6 +17,7 @@ from ocs_codesign.schedules.design import Question, build, measure
 from ocs_codesign.search.catalogue.entry import find
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.pareto import literature
+from ocs_codesign.verification.schedules import verify
 
 LARGEST = 2048
 LARGEST_BIDIRECTIONAL = 512
@@ -86,3 +91,26 @@ def test_never_worse_than_published(shipped, degree):
         for recipe in literature(nodes, degree):
             published = measure(recipe).cost
             assert any(c == published or c.dominates(published) for c in stored)
+
+
+def known_rows():
+    """Points that a search of other code has reached: N, d, whether two-way, steps, t_b."""
+    rows = json.loads((ROOT / "tests" / "data" / "late.json").read_text(encoding="utf-8"))
+    return [(Question(*size), steps, Fraction(t_b)) for *size, steps, t_b in rows["rows"]]
+
+
+def test_late_schedules_reach_what_is_known(shipped):
+    for question, steps, t_b in known_rows():
+        within = [e.allgather.t_b for e in shipped.entries(question) if e.allgather.steps <= steps]
+        assert min(within) <= t_b, question
+
+
+@pytest.mark.slow
+def test_late_designs_are_rebuilt_replayed_and_cost_what_is_stored(shipped):
+    late = [entry for _, entry in shipped.all_entries() if "Late(" in entry.recipe]
+    assert len(late) > 500
+    small = [entry for entry in late if entry.num_nodes <= 450]
+    for number in np.random.default_rng(35).permutation(len(small))[:12].tolist():
+        entry = small[number]
+        design = build(parse(entry.recipe))
+        assert verify(design.schedule).cost == entry.allgather

@@ -210,7 +210,7 @@ def test_solving_stops_at_its_time_limit_and_keeps_what_it_has():
     assert late.sketch(ring) is None
     assert late.hop_bound(ring) <= throughput(ring.topology()).time
     solving = Solving(Options(time_limit_s=60.0))
-    assert solving.settle(ring).time == throughput(ring.topology()).time
+    assert solving.settle(ring).value == throughput(ring.topology()).time
     assert solving.settle(Transpose(ring)) is solving.settle(ring)
     assert Solving(Options(relative_gap=0.1)).error(ring) > 0
 
@@ -222,7 +222,7 @@ def test_the_last_program_may_have_more_columns_than_there_are_left(monkeypatch)
     assert Solving(Options()).size(large) > 1024
     monkeypatch.setattr(f"{module}._MAX_COLUMNS", (1000, 1000))
     solving = Solving(Options())
-    assert solving.sketch(large).time >= solving.hop_bound(large)
+    assert solving.sketch(large).value >= solving.hop_bound(large)
     assert solving.sketch(next_) is None
     assert solving.sketch(large) is not None
     assert solving.settle(next_) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import sys
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
@@ -12,6 +13,7 @@ import pytest
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost
+from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import Question
 from ocs_codesign.search.catalogue.entry import (
@@ -351,3 +353,16 @@ def test_a_catalogue_that_may_not_be_written_is_said(path):
         pass
     with Catalogue(path) as store, pytest.raises(OSError, match="cannot write to"):
         store.record(Question(13, 3), [], ORIGIN)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is of Linux")
+@pytest.mark.parametrize("place", ["/proc/self/mem", "/proc/self/maps", "/dev/full", "/etc/passwd"])
+def test_what_is_no_catalogue_is_refused_in_a_sentence(capsys, tmp_path, place):
+    out = str(tmp_path / "table.csv")
+    for ask in (
+        ["export", "--format", "csv", "--out", out],
+        ["find", *["--nodes", "9", "--degree", "4"]],
+    ):
+        assert main(["catalogue", *ask, "--catalogue", place]) == 2
+        assert capsys.readouterr().err.startswith("Error: ")
+    assert not list(tmp_path.iterdir())

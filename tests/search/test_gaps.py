@@ -10,7 +10,7 @@ from test_sweep import run
 from ocs_codesign.core.bounds import fewest_steps, least_t_b
 from ocs_codesign.faces.cli import main
 from ocs_codesign.schedules.design import Question, measure
-from ocs_codesign.search.catalogue.entry import Provenance
+from ocs_codesign.search.catalogue.entry import Provenance, as_entry
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.gaps import (
     NUM_OFFSETS,
@@ -21,7 +21,6 @@ from ocs_codesign.search.gaps import (
     largest_first,
     shares_of,
 )
-from ocs_codesign.search.sweep import as_entry
 
 
 def entry(recipe):

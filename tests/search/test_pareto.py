@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -105,8 +106,9 @@ def test_the_front_with_forests_is_that_of_all_bounds():
 def test_designs_say_what_they_know():
     predicted, built = measure(RECIPE), build(RECIPE)
     assert built.schedule.num_steps == built.cost.steps == predicted.of("allgather").cost.steps
+    assert predicted.schedule == built.schedule
     with pytest.raises(ValueError, match=r"the schedule of .* was not built"):
-        _ = predicted.schedule
+        _ = replace(predicted, known=Known.PREDICTED).schedule
     with pytest.raises(ValueError, match=r"unknown collective"):
         predicted.cost_of("broadcast")
     graph = Design(predicted.collective, Cost(3, Fraction(1)), "bfb", Known.BOUNDED)
@@ -117,3 +119,21 @@ def test_designs_say_what_they_know():
         Cost(1, Fraction(1), 0)
     assert Cost(1, Fraction(1), 3) + Cost(2, Fraction(1)) == Cost(3, Fraction(2), 3)
     assert repr(Cost(1, Fraction(1), 3)).endswith("num_configurations=3)")
+
+
+def test_a_frontier_is_a_sequence_of_its_candidates():
+    answer = frontier(12, 3)
+    assert [*answer] == [answer[k] for k in range(len(answer))] == list(answer.candidates)
+    assert (answer[-1], answer[-1] in answer) == (answer.candidates[-1], True)
+    assert answer == frontier(12, 3) != frontier(12, 2)
+    assert hash(answer) == hash(frontier(12, 3))
+    assert answer[0].topology == answer[0].recipe.topology()
+
+
+def test_what_is_drawn_beside_a_frontier_is_in_its_picture():
+    axes = frontier(12, 3).plot()
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    axes.plot([right + 3], [high + 1], "x")
+    assert axes.get_xlim()[1] > right + 3
+    assert axes.get_ylim()[1] > high + 1
+    assert (axes.get_xlim()[0] <= left, axes.get_ylim()[0] <= low) == (True, True)

@@ -9,32 +9,51 @@ import pytest
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost, CostModel, no_worse
+from ocs_codesign.core.files.kept import CACHE
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import Question, build, measure
 from ocs_codesign.search import pool as pooled
 from ocs_codesign.search.bases import CLOSED_FORMS, Effort
-from ocs_codesign.search.catalogue.entry import Provenance, find
+from ocs_codesign.search.catalogue.entry import Provenance, as_entry, find
+from ocs_codesign.search.catalogue.own import own_path
 from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.edited import filled, neighbours
 from ocs_codesign.search.frontiers import designs_serving, frontier, joint_frontier
 from ocs_codesign.search.pareto import (
     baseline_recipes,
     closed_baselines,
     double_binary_tree,
     fat_tree,
+    pareto,
     pipelined_tree,
 )
-from ocs_codesign.search.pool import best_for_alltoall, pool, searched
-from ocs_codesign.search.sweep import answer, as_entry
+from ocs_codesign.search.pool import Pools, best_for_alltoall, pool, searched
+from ocs_codesign.search.sweep import answer
 
 SIZES = [(nodes, degree) for nodes in range(5, 25) for degree in (2, 3, 4) if degree < nodes]
 SMALL = [(9, 2), (25, 3), *random.Random(21).sample(SIZES, 6)]
 LARGER = [(60, 4), (200, 4), (64, 4), (100, 4), (256, 4)]
-GATHER = (Collective.ALLGATHER,)
 BOTH = (Collective.ALLREDUCE, Collective.ALLTOALL)
 
 
 def beaten(cost, costs):
     return any(no_worse(other.point(), cost.point()) for other in costs)
+
+
+def refused(*_):
+    raise AssertionError("this was searched for")
+
+
+@pytest.fixture
+def no_search(monkeypatch):
+    for name in ("searched", "alltoall_recipes"):
+        monkeypatch.setattr(pooled, name, refused)
+
+
+@pytest.fixture
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv(CACHE, str(tmp_path / "cache"))
+    return own_path()
 
 
 @pytest.mark.parametrize(("nodes", "degree"), SMALL)
@@ -68,52 +87,124 @@ def test_what_the_search_for_alltoall_finds_serves_allgathers(nodes, degree, ste
     assert frontier(nodes, degree).dominator(Cost(steps, Fraction(t_b))) is not None
 
 
-def test_what_is_stored_is_not_searched_again(monkeypatch):
-    def refuse(*_):
-        raise AssertionError("this was searched for")
-
-    monkeypatch.setattr(pooled, "alltoall_recipes", refuse)
-    monkeypatch.setattr(pooled, "lifts", refuse)
+@pytest.mark.usefixtures("no_search")
+def test_what_is_stored_is_not_searched_again():
     known = {design.recipe for design in pool(Question(24, 3)).designs}
     assert set(baseline_recipes(Question(24, 3))) <= known
     with pytest.raises(AssertionError, match="searched"):
         pool(Question(24, 3), Effort(seed=2))
 
 
-def test_passes_count_as_a_search_for_allgathers_alone(monkeypatch, tmp_path):
-    def refuse(*_):
-        raise AssertionError("this was searched for")
+STORED = [(nodes, degree, False) for nodes in range(65, 2049) for degree in range(2, 9)]
+STORED += [
+    (nodes, degree, True) for nodes, degree, _ in STORED if nodes <= 512 and not nodes * degree % 2
+]
 
-    monkeypatch.setattr(pooled, "lifts", refuse)
+
+@pytest.mark.usefixtures("no_search", "own_cache")
+@pytest.mark.parametrize(
+    "size", [(64, 4, True), (250, 4, False), *random.Random(31).sample(STORED, 12)]
+)
+def test_every_stored_size_is_looked_up_and_one_pool_answers(size):
+    """Nothing is searched for, ``frontier`` and ``catalogue find`` have the same points, and none
+    is worse than what is stored."""
+    question = Question(*size)
+    with Catalogue() as store:
+        rows = [entry.cost(Collective.ALLGATHER) for entry in store.entries(question)]
+    for collective in ("allgather", "allreduce"):
+        answer = frontier(*size[:2], collective, bidirectional=size[2])
+        looked_up = find(Pools(), question, collective).entries
+        costs = [one.cost for one in answer.candidates]
+        assert costs == [entry.cost(answer.collective) for entry in looked_up]
+        assert (answer.origin is None, answer.here) == (False, None)
+        if collective == "allgather":
+            assert all(beaten(row, costs) for row in rows)
+
+
+HEADS = ((32, 36, 41, 55), (19, 29, 48, 62), (0, 7, 12, 61), (9, 16, 18, 35))
+
+
+def found_here(monkeypatch, recipe):
+    """Searches find one recipe, at once; the list says how often."""
+    calls = []
+
+    def one(question, _answers, _effort, known, _near):
+        calls.append(question)
+        return [*known, measure(recipe, "allreduce")], []
+
+    monkeypatch.setattr(pooled, "searched", one)
+    monkeypatch.setattr(pooled, "alltoall_recipes", lambda *_: calls.append("alltoall") or [])
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("question", "recipe"),
+    [
+        (Question(64, 4, True), "Lift(Cyclic(16), " + repr(HEADS) + ")"),
+        (Question(20, 9), "GeneralizedKautz(9, 20)"),
+        (Question(2049, 4), "AffineSpliced(2049, 685, (1, 682, 799, 1933))"),
+    ],
+)
+def test_what_is_searched_for_here_is_kept(monkeypatch, own_cache, question, recipe):
+    calls = found_here(monkeypatch, recipe)
+    first = pool(question, fresh=True)
+    monkeypatch.setattr(pooled, "searched", refused)
+    again = pool(question)
+    assert (calls, again.here.work) == ([question], Effort().work)
+    assert again == first
+    assert parse(recipe) in {design.recipe for design in again.designs}
+    assert parse(recipe) in {parse(entry.recipe) for entry in Pools().entries(question)}
+    text = own_cache.read_bytes()
+    for damage in (b"nothing", text[:5000], text.replace(b"measured", b"mezsured")):
+        own_cache.write_bytes(damage)
+        monkeypatch.setattr(pooled, "searched", refused)
+        if first.origin is None:
+            with pytest.raises(AssertionError, match="searched"):
+                pool(question)
+        else:
+            assert pool(question).here is None
+        found_here(monkeypatch, recipe)
+        assert pool(question, fresh=True) == pool(question) == first
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("place", ["", "/proc/nowhere"])
+def test_an_answer_that_cannot_be_kept_is_the_same(monkeypatch, place):
+    question = Question(20, 9)
+    calls = found_here(monkeypatch, "GeneralizedKautz(9, 20)")
+    kept = pool(question)
+    monkeypatch.setenv(CACHE, place)
+    assert pool(question) == pool(question) == kept
+    assert calls == [question] * 3
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_only_what_was_not_searched_for_is(monkeypatch, tmp_path):
     question, path = Question(67, 3), tmp_path / "c.sqlite"
+    calls = found_here(monkeypatch, "GeneralizedKautz(3, 67)")
     entry = as_entry(measure("GeneralizedKautz(3, 67)", "allreduce"))
     with Catalogue(path, writable=True) as store:
         store.record(question, [entry], Provenance("test", "0", 1, 0.0))
-    with pytest.raises(AssertionError, match="searched"):
-        pool(question, catalogue=path, passes_for=GATHER)
-    with Catalogue(path, writable=True) as store:
-        store.add(question, [], work=2**19, time_spent_s=0.0, day="2026-11-23")
-    known = pool(question, catalogue=path, passes_for=GATHER)
-    assert (known.origin.improved, known.origin.work) == (2**19, 0)
-    assert parse(entry.recipe) in {design.recipe for design in known.designs}
-    for more in ({}, {"fresh": True}, {"effort": Effort(work=2**25)}):
-        with pytest.raises(AssertionError, match="searched"):
-            pool(question, catalogue=path, **{"passes_for": GATHER if more else (), **more})
+    assert pool(question, catalogue=path).here is None
+    assert pool(question, catalogue=path, exchanges=True).here.exchanged == 2**20
+    assert calls == ["alltoall"]
+    for more in ({"fresh": True}, {"effort": Effort(work=2**25)}, {"effort": Effort(seed=2)}):
+        assert pool(question, catalogue=path, **more).here.work >= 2**24
+    assert calls == ["alltoall", question, question, question]
+    assert pool(Question(75, 3), exchanges=True).here.exchanged == 2**20
+    assert pool(Question(75, 3), exchanges=True).here.exchanged == 2**20
+    assert calls[4:] == ["alltoall"]
 
 
-def test_fresh_searches_what_is_stored(monkeypatch):
-    searched_now = []
-
-    def note(question, *_):
-        searched_now.append(question)
-        return []
-
-    monkeypatch.setattr(pooled, "alltoall_recipes", note)
-    known = pool(Question(24, 3), passes_for=GATHER)
-    assert (known.origin.work, searched_now) == (2**24, [])
-    again = pool(Question(24, 3), fresh=True, passes_for=GATHER)
-    assert (again.origin, searched_now) == (None, [Question(24, 3)])
-    assert {one.recipe for one in again.designs} >= {one.recipe for one in known.designs}
+def test_families_of_odd_sizes_are_searched_beyond_the_catalogue():
+    question = Question(2063, 4)
+    with Catalogue() as store:
+        near = neighbours(question, expanded=pooled._expanded_from)
+        assert not any(map(store.entries, {Question(one.recipe.num_nodes, 4) for one in near}))
+    kautz = measure("GeneralizedKautz(4, 2063)", "allreduce")
+    found = filled(question, [kautz], near, Effort(work=2**14), pooled.measured_both_ways)
+    best = pareto([kautz, *found], Collective.ALLGATHER)[0]
+    assert best[1].cost_of("allgather").t_b < Fraction(11, 10)
 
 
 def test_costs_are_those_that_are_measured():

@@ -22,6 +22,8 @@ from ocs_codesign.search.frontiers import frontier
 from ocs_codesign.search.pool import questions_behind
 from ocs_codesign.search.sweep import sweep
 
+pytestmark = pytest.mark.xdist_group("sweep")  # which takes long once
+
 QUESTIONS = [Question(n, d, both) for n in (6, 9, 12) for d in (2, 3) for both in (False, True)]
 
 
@@ -84,6 +86,7 @@ def test_entries_are_exact_and_as_good_as_the_finder(serial):
                     assert any(c == candidate.cost or c.dominates(candidate.cost) for c in stored)
 
 
+@pytest.mark.slow
 def test_resuming_does_only_what_is_missing(serial, tmp_path):
     path = tmp_path / "resumed.sqlite"
     first = sweep(path, QUESTIONS[:4], Serial(), 1, command="test")
@@ -108,6 +111,7 @@ class Flaky(Serial):
         return super().submit(fn, *args, **kwargs)
 
 
+@pytest.mark.slow
 def test_lost_tasks_are_tried_again(serial, tmp_path):
     path = tmp_path / "flaky.sqlite"
     sweep(path, QUESTIONS, Flaky(2), 1, command="test")

@@ -7,14 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 from ocs_codesign.faces.cli import main
 from ocs_codesign.schedules.design import Question, measure
-from ocs_codesign.search.catalogue.entry import Provenance
+from ocs_codesign.search.catalogue.entry import Provenance, as_entry
 from ocs_codesign.search.catalogue.store import Catalogue
-from ocs_codesign.search.sweep import as_entry
 
 SIZES = ["--nodes", "6-11", "--degrees", "2-4"]
 
@@ -91,6 +92,61 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_catalogue(cluster, tmp_pat
     assert content(remote) == content(local)
 
 
+class Lost:
+    """A client whose one worker is gone by the time that it is counted, and comes again."""
+
+    def __init__(self, *_place, **_limits):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        pass
+
+    def wait_for_workers(self, *_number, **_limits):
+        pass
+
+    def nthreads(self):
+        return {}
+
+    def get_executor(self):
+        return ThreadPoolExecutor(1)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["compare", "star(3, 1)", "--bandwidth", "1GB/s", "--message", "1KiB"],
+        pytest.param(
+            ["sweep", "--nodes", "6", "--degrees", "2", "--catalogue", "c.sqlite"],
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_worker_lost_while_starting_is_survived(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    distributed = SimpleNamespace(Client=Lost, KilledWorker=MemoryError)
+    monkeypatch.setitem(sys.modules, "distributed", distributed)
+    assert main([*command, "--dask", "tcp://here:1"]) == 0
+    there = capsys.readouterr().out
+    assert main([part.replace("c.sqlite", "d.sqlite") for part in command]) == 0
+    assert capsys.readouterr().out.replace("d.sqlite", "c.sqlite") == there
+
+
+def test_workers_that_a_task_ends_are_a_sentence(tmp_path, monkeypatch, capsys):
+    def died(*_arguments):
+        raise MemoryError("killed")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ocs_codesign.schedules.compare.comparison.play", died)
+    distributed = SimpleNamespace(Client=Lost, KilledWorker=MemoryError)
+    monkeypatch.setitem(sys.modules, "distributed", distributed)
+    asked = ["compare", "star(3, 1)", "--bandwidth", "1GB/s", "--message", "1KiB"]
+    assert main([*asked, "--dask", "tcp://here:1"]) == 2
+    assert "ended one after another over the same task" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_no_scheduler_there(tmp_path):
     done = subprocess.run(
@@ -105,6 +161,25 @@ def test_no_scheduler_there(tmp_path):
     )  # fmt: skip
     assert done.returncode == 2
     assert "Error: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_scheduler_without_workers_is_said(cluster, tmp_path):
+    for pid in workers_of(cluster).values():
+        os.kill(pid, signal.SIGKILL)
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "ocs_codesign", "sweep", *SIZES,
+            "--dask", cluster, "--catalogue", str(tmp_path / "c"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "has no workers: 'dask worker" in done.stderr
     assert "Traceback" not in done.stderr
 
 

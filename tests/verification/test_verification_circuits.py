@@ -7,10 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from program_oracle import is_valid_program, slow_changes, slow_t_b
-from program_samples import changed, designs
+from program_samples import changed, designs, direct, halving_doubling
 from replay_oracle import runs_correctly
 
-from ocs_codesign.circuits.programs.designs import build_direct, build_halving_doubling
 from ocs_codesign.core.circuits import CircuitProgram
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost
@@ -54,12 +53,12 @@ def test_what_makers_make_is_valid():
 
 
 def halving(overlap):
-    return build_halving_doubling(8, 2, overlap=overlap)
+    return halving_doubling(8, 2, overlap=overlap)
 
 
 def test_a_send_in_a_step_without_its_circuit():
     """Shift 1 is up in step 1 only; its port is held by another circuit in step 2."""
-    design = build_direct(5)
+    design = direct(5)
     schedule = moved_send(design.schedule, 3, 2)
     row = int(np.flatnonzero((schedule.step == 2) & (schedule.link == design.schedule.link[3]))[0])
     link = int(design.schedule.link[3])
@@ -103,7 +102,7 @@ def test_a_plane_that_is_dark_when_it_should_send():
 
 
 def test_two_circuits_out_of_a_port():
-    design = build_direct(5)
+    design = direct(5)
     program = design.program
     row = int(np.flatnonzero(program.first_step == 2)[1])
     node = int(program.topology.tail[program.link[row]])
@@ -127,7 +126,7 @@ def test_two_circuits_into_a_port():
     assert "never receives" in verify_program(apart, schedule).witness.rule
 
 
-@pytest.mark.parametrize("design", [build_direct(6, 2), halving(overlap=False)])
+@pytest.mark.parametrize("design", [direct(6, 2), halving(overlap=False)])
 def test_every_pause_is_needed(design):
     program = design.program
     for pause in program.pauses.tolist():
@@ -154,7 +153,7 @@ def test_every_dark_step_is_needed():
 
 
 def test_circuits_that_come_too_late():
-    design = build_direct(5)
+    design = direct(5)
     program = design.program
     again = {"link": 0, "first_step": 9, "last_step": 9}
     columns = {name: np.append(getattr(program, name), again[name]) for name in again}
@@ -165,7 +164,7 @@ def test_circuits_that_come_too_late():
 
 
 def test_what_the_replay_finds_is_found():
-    design = build_direct(5)
+    design = direct(5)
     columns = [column.copy() for column in design.schedule.columns()]
     columns[0][2] = (columns[0][2] + 1) % 5
     spoiled = Schedule(design.program.topology, Collective.ALLTOALL, 5, *columns)
@@ -173,7 +172,7 @@ def test_what_the_replay_finds_is_found():
 
 
 def test_claims():
-    design = build_direct(5)
+    design = direct(5)
     assert verify_program(design.program, design.schedule, Cost(4, Fraction(4, 5))).ok
     witness = verify_program(design.program, design.schedule, Cost(4, Fraction(3, 5))).witness
     assert "claimed cost is 4 steps and t_b 3/5, the sends take 4 steps and t_b 4/5" in str(witness)
@@ -181,18 +180,18 @@ def test_claims():
 
 def test_b_is_shared_by_ports_not_by_circuits():
     """The union of all shifts has degree 4, but a node has one port: t_b is that of one."""
-    design = build_direct(5)
+    design = direct(5)
     assert design.program.topology.degree == 4
     assert verify(design.schedule).cost.t_b == 4 * design.cost.t_b
 
 
 def test_links_of_other_programs_are_refused():
-    schedule = build_direct(6).schedule
+    schedule = direct(6).schedule
     with pytest.raises(ValueError, match="not those of the program's circuits"):
-        verify_program(build_direct(5).program, schedule)
+        verify_program(direct(5).program, schedule)
 
 
 def test_an_empty_schedule_uses_nothing():
-    program = build_direct(5).program
+    program = direct(5).program
     nothing = Schedule(program.topology, Collective.ALLTOALL, 5, [], [], [], [], [])
     assert verify_program(program, nothing).witness.rule == TOO_LATE

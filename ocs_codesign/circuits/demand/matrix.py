@@ -121,9 +121,7 @@ def _number(entry: Any, place: str) -> Fraction | int:
     return number
 
 
-# DemandPlan: configurations of circuit switches that serve a demand, and the check that they do.
-#
-# The check shares no code with what makes plans: it adds up fractions.
+# DemandPlan: configurations of circuit switches that serve a demand.
 
 
 @final
@@ -190,7 +188,11 @@ class DemandPlan:
 
     def served_s(self) -> NDArray[np.object_]:
         """How long there is a circuit from every node to every node (Fractions, n by n)."""
-        return _served(self.demand.num_nodes, self.permutations, self.durations_s)
+        nodes = self.demand.num_nodes
+        served = np.full((nodes, nodes), Fraction(0), dtype=object)
+        for circuits, duration_s in zip(self.permutations, self.durations_s, strict=True):
+            served[np.arange(nodes), circuits] += duration_s
+        return served
 
     def up_from_s(self) -> list[Fraction]:
         """When the circuits of every configuration are up, delta after its switch is free."""
@@ -208,66 +210,6 @@ class DemandPlan:
     def _share(self, time_s: Fraction) -> Fraction:
         whole = self.demand.num_nodes * sum(self.durations_s, Fraction(0))
         return time_s / whole if whole else Fraction(0)
-
-
-def check_demand_plan(
-    demand: DemandMatrix,
-    bandwidth_Bps: Fraction,  # noqa: N803 - the unit keeps its case
-    delta_s: Fraction,
-    num_switches: int,
-    permutations: NDArray[np.int32],
-    durations_s: Sequence[Fraction],
-    switch: NDArray[np.int32],
-) -> Fraction:
-    """When the last switch is done, in seconds, if the plan serves the demand.
-
-    Raises ValueError with the first configuration that is no permutation, lasts less than no time
-    or is on no switch, or else the first pair of nodes that has less than its demand.
-
-    >>> demand = DemandMatrix([[0, 3], [6, 0]])
-    >>> swap, switch = np.array([[1, 0]]), np.array([0])
-    >>> check_demand_plan(demand, Fraction(1), Fraction(1, 2), 1, swap, [Fraction(6)], switch)
-    Fraction(13, 2)
-    >>> check_demand_plan(demand, Fraction(1), Fraction(1, 2), 1, swap, [Fraction(5)], switch)
-    Traceback (most recent call last):
-    ValueError: from 1 to 0 there are 5 bytes served of 6
-    """
-    nodes = demand.num_nodes
-    if not len(permutations) == len(durations_s) == len(switch):
-        raise ValueError(
-            f"{len(permutations)} configurations with {len(durations_s)} durations "
-            f"on {len(switch)} switches do not fit"
-        )
-    busy_s = [Fraction(0)] * num_switches
-    for at, (circuits, duration_s, on) in enumerate(
-        zip(permutations.tolist(), durations_s, switch.tolist(), strict=True)
-    ):
-        if sorted(circuits) != list(range(nodes)):
-            raise ValueError(f"configuration {at} is no permutation of {nodes} nodes")
-        if duration_s < 0:
-            raise ValueError(f"configuration {at} lasts {duration_s} s: it cannot be negative")
-        if not 0 <= on < num_switches:
-            raise ValueError(f"configuration {at} is on switch {on} of {num_switches}")
-        busy_s[on] += duration_s + delta_s
-    served = _served(nodes, permutations, durations_s)
-    for source in range(nodes):
-        for target in range(nodes):
-            wanted = demand.entry_bytes(source, target)
-            if served[source, target] * bandwidth_Bps < wanted:
-                raise ValueError(
-                    f"from {source} to {target} there are "
-                    f"{served[source, target] * bandwidth_Bps} bytes served of {wanted}"
-                )
-    return max(busy_s)
-
-
-def _served(
-    nodes: int, permutations: NDArray[np.int32], durations_s: Sequence[Fraction]
-) -> NDArray[np.object_]:
-    served = np.full((nodes, nodes), Fraction(0), dtype=object)
-    for circuits, duration_s in zip(permutations, durations_s, strict=True):
-        served[np.arange(nodes), circuits] += duration_s
-    return served
 
 
 # DemandTicks: a demand and what a configuration costs as whole multiples of one time.

@@ -21,7 +21,6 @@ from ocs_codesign.circuits.demand.matrix import (
     DemandPlan,
     DemandTicks,
     TickPlan,
-    check_demand_plan,
     demand_ticks,
     longest_first,
     on_switches,
@@ -29,6 +28,7 @@ from ocs_codesign.circuits.demand.matrix import (
 from ocs_codesign.circuits.demand.search import line_bound, search, search_levels
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import exact, exact_time
+from ocs_codesign.verification.plans import check_demand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -150,15 +150,22 @@ def plan_demand(
     permutations = plan.permutations[order].astype(np.int32)
     switch = plan.switch[order].astype(np.int32)
     durations_s = tuple(plan.times[at] * ticks.tick_s for at in order)
-    total_s = check_demand_plan(demand, *model, permutations, durations_s, switch)
+    busy_s = [Fraction(0)] * num_switches
+    for on, duration_s in zip(switch.tolist(), durations_s, strict=True):
+        busy_s[on] += duration_s + delta
+    total_s = max(busy_s)
     bound -= ticks.error(total_s / ticks.tick_s, num_switches)
     lines_s = demand.max_line_bytes / bandwidth + delta * demand.max_peers
-    return DemandPlan(
+    made = DemandPlan(
         *(demand, *model, permutations, durations_s, switch, total_s),
         bound_s=min(total_s, max(bound * ticks.tick_s, lines_s / num_switches)),
         proof=proof,
         method=method,
     )
+    witness = check_demand(made)
+    if witness is not None:
+        raise RuntimeError(f"the plan for this demand is wrong: {witness}")
+    return made
 
 
 @final

@@ -106,13 +106,6 @@ class Searched:
     is_complete: bool
     num_nodes: int
 
-    def transposed(self) -> Searched:
-        """The same for the demand with rows as columns."""
-        plan = self.plan
-        if plan is not None:
-            plan = TickPlan(plan.permutations.argsort(1), plan.times, plan.switch)
-        return replace(self, plan=plan)
-
 
 def search_levels(ticks: DemandTicks) -> int:
     """Lines times the fewest configurations, which a search is deep; 0 if there is none."""
@@ -133,7 +126,9 @@ def search(
     rows, columns = _lines(ticks.demand)
     if len(rows) > len(columns):
         across = replace(ticks, demand=ticks.demand.T.copy())
-        return search(across, num_switches, best, goes_on).transposed()
+        found = search(across, num_switches, best, goes_on)
+        plan = found.plan and replace(found.plan, permutations=found.plan.permutations.argsort(1))
+        return replace(found, plan=plan)
     demand = ticks.demand[np.ix_(rows, columns)]
     for counts, bound, bound_of_rest in _counts(ticks, num_switches):
         if bound_of_rest >= best:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.circuits.change import Change, OpenRange, merged
-from ocs_codesign.circuits.legs.break_even import MAX_SOLVES, BreakEven, LineSearch, break_even
+from ocs_codesign.circuits.legs.break_even import MAX_SOLVES, BreakEven, break_even
 from ocs_codesign.circuits.legs.options import (
     InsideBound,
     changed_circuits,
@@ -151,10 +151,6 @@ class Trace:
     """Jobs one after the other, all of them ``repeat`` times.
 
     Raises ValueError if there are none, or more than MAX_JOBS with all repetitions.
-
-    >>> trace = Trace([Job("allreduce", 100), Job("alltoall", 300, gap_after_s=2)], repeat=3)
-    >>> trace.num_jobs, trace.legs().rows.tolist(), trace.compute_s
-    (6, [0, 1, 2, 1, 2, 1], Fraction(6, 1))
     """
 
     jobs: tuple[Job, ...]
@@ -325,10 +321,6 @@ def _entry(problem: LegProblem) -> NDArray[Any]:
 # Where switching pays: the factors at which the optimum beats all that hold one topology.
 
 
-_CLOSE = Fraction(101, 100)
-_DOUBLINGS = 64
-
-
 def paying(found: BreakEven) -> tuple[OpenRange, ...]:
     """Where the least cost is below that of every topology that is held throughout."""
     held = _Held(found.problem)
@@ -342,32 +334,6 @@ def paying(found: BreakEven) -> tuple[OpenRange, ...]:
             if piece.total(inside) != held.least(inside):
                 ranges.append(OpenRange(since, until))
     return merged(ranges)
-
-
-def ceases_to_pay(problem: LegProblem, factor: Fraction) -> OpenRange | None:
-    """Two factors a hundredth apart: switching pays at the first and not at the second.
-
-    Searched upwards from a factor at which it pays; None if it does not there, or always does.
-    """
-    search, held = LineSearch(problem), _Held(problem)
-
-    def pays(at: Fraction) -> bool:
-        least = held.least(at)
-        return least is None or search.cheapest(OpenRange(at, at), at).total(at) < least
-
-    if not factor or held.least(factor) is None or not pays(factor):
-        return None
-    begin, end = factor, factor * 2
-    for _ in range(_DOUBLINGS):
-        if not pays(end):
-            break
-        begin, end = end, end * 2
-    else:
-        return None
-    while end > begin * _CLOSE:
-        middle = (begin + end) / 2
-        begin, end = (middle, end) if pays(middle) else (begin, middle)
-    return OpenRange(begin, end)
 
 
 @final
@@ -410,8 +376,7 @@ class TracePlan:
 
     ``break_even`` scales all dead times by a factor: a ``fixed_s`` of ``factor_s`` times the
     factor, and what a circuit adds in proportion. ``paying`` are the factors at which the optimum
-    beats every option that is held throughout; where the search was stopped, ``ceasing`` says
-    between which two that ends. ``inside`` says, for every collective made of
+    beats every option that is held throughout. ``inside`` says, for every collective made of
     allgathers, what switching inside it could gain on the quickest option that is
     bandwidth-optimal.
     """
@@ -430,7 +395,6 @@ class TracePlan:
     break_even: BreakEven
     factor_s: Fraction
     paying: tuple[OpenRange, ...]
-    ceasing: OpenRange | None
     inside: tuple[InsideBound, ...]
 
     @property
@@ -487,7 +451,6 @@ def plan_trace(
     offline = checked_plan(problem)
     limit = _max_solves(problem) if max_solves is None else max_solves
     found = break_even(scaled, around=here, max_solves=limit)
-    end = found.pieces[-1].end
     return TracePlan(
         trace,
         legs,
@@ -503,7 +466,6 @@ def plan_trace(
         found,
         factor_s,
         paying(found),
-        None if end is None else ceases_to_pay(scaled, end),
         inside_bounds(options, trace.collectives, model, reconfiguration),
     )
 

@@ -265,15 +265,15 @@ def is_beaten(label, held, out, count, codes, points, facts):
     return False
 
 
-def extended(codes, first, points, dead, longest, swaps, renamed, step, early, strict, cap, room):
+def extended(codes, first, points, dead, longest, swaps, renamed, step, early, strict, room):
     """All labels after one more step that are worth keeping.
 
     ``codes`` (labels x planes) say what planes hold, label i has the rows first[i] to first[i + 1]
     of ``points``. By code: ``dead`` time into this step, ``longest`` dead time afterwards (by new
     code), ``swaps`` (whether who left first may arrive first), and the code that it has from now on
-    (``renamed``). ``step`` is (send, latency, the code of those that serve). Labels that end after
-    ``cap`` are left out. A polyhedron of more than ``room`` points is kept in part: nobody leaves
-    early, and what comes before is its best point.
+    (``renamed``). ``step`` is (send, latency, the code of those that serve). A polyhedron of more
+    than ``room`` points is kept in part: nobody leaves early, and what comes before is its best
+    point.
 
     Returns codes, points, orders of planes and facts of labels, some beaten by others: columns are
     begin and end of points, parent, mask, next in its list, whether it is unbeaten. Before them is
@@ -305,7 +305,7 @@ def extended(codes, first, points, dead, longest, swaps, renamed, step, early, s
                 size = polyhedron(
                     points, best, best + 1, serves, waits, step, rests, False, True, out
                 )
-            if size <= 0 or out[:size, 0].min() > cap:
+            if size <= 0:
                 continue
             if made == most or used + size > len(new_points):
                 lost = min(lost, points[best, 0])

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from ocs_codesign.core.progress import counted
 
+if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.circuits.planes.problem import PlaneProblem, Usage
@@ -87,7 +87,6 @@ class LabelEffort:
     max_labels: int
     max_points: int = 64
     leave_early: bool = True
-    cap: float = np.inf
 
 
 @final
@@ -108,9 +107,7 @@ def unit_of(problem: PlaneProblem) -> Fraction:
     return max(*problem.send_s, problem.latency_s, *waits)
 
 
-def search(
-    entries: Entries, effort: LabelEffort, on_step: Callable[[int, int], None] | None = None
-) -> FoundUsage:
+def search(entries: Entries, effort: LabelEffort) -> FoundUsage:
     """The best usage that the effort finds; see ``Entries``."""
     from ocs_codesign.circuits.planes import kernels
 
@@ -121,7 +118,7 @@ def search(
     first, points = np.array([0, 1]), np.zeros((1, planes + 1))
     layers: list[tuple[NDArray[np.int64], ...]] = []
     begin, cut, most = 0.0, np.inf, 1
-    for at, send in enumerate(entries.send.tolist()):
+    for at, send in enumerate(counted(entries.send.tolist())):
         dead = np.ascontiguousarray(entries.dead[:, entries.kind[at]])
         longest, renamed = futures[at]
         work = int((np.diff(first) ** 3).sum()) << planes * (1 if is_uniform else 2)
@@ -129,7 +126,7 @@ def search(
         lost, codes, points, orders, facts = tiers(
             *(work, codes, first, points, dead, longest, dead >= longest, renamed),
             *((send, entries.latency, int(entries.after[at])), effort.leave_early),
-            *(not is_uniform, effort.cap - least[at + 1] - begin, effort.max_points),
+            *(not is_uniform, effort.max_points),
         )
         cut = min(cut, begin + lost + float(least[at]))
         kept = np.flatnonzero(facts[:, 5])
@@ -146,8 +143,6 @@ def search(
         ended = float(points[:, 0].min())
         points -= ended
         begin += ended
-        if on_step is not None:
-            on_step(at + 1, entries.num_steps)
     best = int(np.searchsorted(first, int(points[:, 0].argmin()), side="right")) - 1
     rounding = 4e-12 * entries.num_steps
     bound = min(begin, cut) - rounding if effort.leave_early else -np.inf

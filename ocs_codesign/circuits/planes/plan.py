@@ -27,12 +27,10 @@ from ocs_codesign.core.lp import DEFAULT_OPTIONS
 from ocs_codesign.verification.circuits import check_timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ocs_codesign.circuits.planes.problem import PlanePlan, PlaneProblem, Usage
     from ocs_codesign.core.lp import Options
-
-    OnStep = Callable[[int, int], None]
 
 
 # Good usages without barriers: planes are kept equally busy, and change seldom.
@@ -190,18 +188,14 @@ _FEW = LabelEffort(200, leave_early=False)
 
 
 def plan_planes(
-    problem: PlaneProblem,
-    method: str = AUTO,
-    options: Options = DEFAULT_OPTIONS,
-    on_step: OnStep | None = None,
+    problem: PlaneProblem, method: str = AUTO, options: Options = DEFAULT_OPTIONS
 ) -> PlanePlan:
     """Which planes serve which steps, and when they change, so that all ends as early as it can.
 
     ``method`` is one of PLANE_METHODS: "labels" is the dynamic program over what planes hold (with
     barriers), "milp" a mixed-integer program with these options, "fast" a narrow search with a
-    bound. "auto" takes labels as far as they go, then milp where it is small, then fast.
-    ``on_step`` is told how many steps of how many are done. Raises ValueError for a method that
-    cannot take the problem.
+    bound. "auto" takes labels as far as they go, then milp where it is small, then fast. Raises
+    ValueError for a method that cannot take the problem.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
     >>> from ocs_codesign.circuits.change import Change
@@ -216,11 +210,11 @@ def plan_planes(
     if method == AUTO:
         method = _method_for(problem)
     if method == LABELS:
-        plan = _by_labels(problem, on_step)
+        plan = _by_labels(problem)
     elif method == MILP:
         plan = by_milp(problem, _quick_usage(problem)[0], options)
     else:
-        plan = _quickly(problem, on_step)
+        plan = _quickly(problem)
     return _checked(plan, method)
 
 
@@ -237,7 +231,7 @@ def _method_for(problem: PlaneProblem) -> str:
     return MILP if problem.num_planes * problem.num_steps <= uses else FAST
 
 
-def _by_labels(problem: PlaneProblem, on_step: OnStep | None) -> PlanePlan:
+def _by_labels(problem: PlaneProblem) -> PlanePlan:
     """The exact dynamic program over what planes hold, ``stopping`` without overlap.
 
     Beyond 20,000 labels a step, and 1024 points a label, the best are kept, and what they prove is
@@ -248,22 +242,22 @@ def _by_labels(problem: PlaneProblem, on_step: OnStep | None) -> PlanePlan:
     if not problem.cost.overlap:
         return timed(problem, *stopping(problem))
     unit = unit_of(problem)
-    found = search(Entries.of(problem, unit), _ALL, on_step)
+    found = search(Entries.of(problem, unit), _ALL)
     status = f"label search, up to {found.most_labels} labels after a step"
     return timed(problem, found.usage, Fraction(found.bound) * unit, status)
 
 
-def _quickly(problem: PlaneProblem, on_step: OnStep | None) -> PlanePlan:
+def _quickly(problem: PlaneProblem) -> PlanePlan:
     """The best usage of a narrow search, with the best bound that is cheap."""
-    usage, bound = _quick_usage(problem, on_step)
+    usage, bound = _quick_usage(problem)
     bound = max(bound, held_bound_s(problem))
     if problem.cost.barrier and problem.cost.overlap:
-        bound = max(bound, window_bound_s(problem, on_step))
+        bound = max(bound, window_bound_s(problem))
     status = "narrow search, bounded by windows and held configurations"
     return timed(problem, usage, bound, status)
 
 
-def _quick_usage(problem: PlaneProblem, on_step: OnStep | None = None) -> tuple[Usage, Fraction]:
+def _quick_usage(problem: PlaneProblem) -> tuple[Usage, Fraction]:
     """The usage alone, with the bound that comes with it."""
     cost = problem.cost
     if cost.barrier and not cost.overlap:
@@ -278,7 +272,7 @@ def _quick_usage(problem: PlaneProblem, on_step: OnStep | None = None) -> tuple[
         return improved(problem, balanced_usage(problem)), Fraction(0)
     unit = unit_of(problem)
     effort = _SOME if problem.num_planes <= LABEL_PLANES else _FEW
-    found = search(Entries.of(problem, unit), effort, on_step)
+    found = search(Entries.of(problem, unit), effort)
     return found.usage, max(Fraction(0), Fraction(max(found.bound, 0.0)) * unit)
 
 
@@ -300,14 +294,6 @@ def static_plan_of_planes(problem: PlaneProblem) -> PlanePlan | None:
     steps of what it holds. How many planes make what is the best for the sends: where all planes
     are ready together, that is the best of all. There is no such plan if more configurations are
     needed than planes can have.
-
-    >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import Change
-    >>> cost = Change(1)
-    >>> static_plan_of_planes(PlaneProblem((0, 1, 0), (4, 2, 4), 2, 1, cost)).total_s
-    Fraction(11, 1)
-    >>> static_plan_of_planes(PlaneProblem((0, 1, 2), (4, 2, 4), 2, 1, cost)) is None
-    True
     """
     work: Work = {}
     for step in range(problem.num_steps):

@@ -286,15 +286,6 @@ def timed(
     Planes that would send nothing in a step are taken out of it. A bound of None is the total
     itself: the usage is optimal. Raises ValueError unless some plane of the problem serves every
     step.
-
-    >>> from ocs_codesign.circuits.change import Change
-    >>> problem = PlaneProblem((0, 1, 1), (10, 1, 10), 2, 50, Change(Fraction(1, 5)))
-    >>> timed(problem, ((0, 1), (0, 1), (0, 1))).total_s
-    Fraction(61, 100)
-    >>> cost = Change(2, overlap=False)
-    >>> problem = PlaneProblem((0, 1, 0), (6, 6, 6), 2, 1, cost)
-    >>> [timed(problem, usage).total_s for usage in (((0,), (1,), (0,)), ((0, 1),) * 3)]
-    [Fraction(20, 1), Fraction(15, 1)]
     """
     checked = checked_usage(problem, usage)
     while True:

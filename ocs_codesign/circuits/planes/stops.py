@@ -1,4 +1,4 @@
-"""A fabric that stops for every change, with barriers: the exact dynamic program over what is held.
+"""A fabric that stops for every change, with barriers: what is held, planned as legs.
 
 A step that n planes hold the circuits of takes latency + send / n, so only the number of planes
 with every configuration counts. Between two steps the fabric may stop, and planes change together.
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs
 from ocs_codesign.circuits.planes.labels import Entries, LabelEffort, search, unit_of
 from ocs_codesign.circuits.planes.milp import relaxed_bound
+from ocs_codesign.core.progress import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterable, Sequence
 
     from ocs_codesign.circuits.planes.problem import PlaneProblem, Usage
 
@@ -41,9 +41,7 @@ _WINDOW_STEPS, _RELAXED_STEPS = 16, 14
 _WINDOW = LabelEffort(2000)
 
 
-def window_bound_s(
-    problem: PlaneProblem, on_step: Callable[[int, int], None] | None = None
-) -> Fraction:
+def window_bound_s(problem: PlaneProblem) -> Fraction:
     """The sum of the least times of windows; the first one begins as the problem does.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
@@ -55,7 +53,7 @@ def window_bound_s(
     is_small = problem.num_planes <= LABEL_PLANES
     size = _WINDOW_STEPS if is_small else _RELAXED_STEPS
     unit, total = unit_of(problem), 0.0
-    for first in range(0, problem.num_steps, size):
+    for first in counted(range(0, problem.num_steps, size)):
         window = problem.part(first, first + size)
         entries = Entries.of(window, unit, free=first > 0)
         if is_small:
@@ -63,8 +61,6 @@ def window_bound_s(
         else:
             bound = relaxed_bound(window, float(unit), free=first > 0)
         total += max(float(entries.least()[0]), bound)
-        if on_step is not None:
-            on_step(min(first + size, problem.num_steps), problem.num_steps)
     return Fraction(total) * unit
 
 
@@ -235,9 +231,8 @@ def _with_spare(problem: PlaneProblem, count: dict[int, int]) -> Held:
     return tuple(held)
 
 
-MAX_STATES = 60_000
-MAX_ENTRIES = 100_000_000
-"""States at a time, and over all steps, of the dynamic program."""
+MAX_STATES, MAX_ENTRIES = 512, 2**18
+"""Ways to hold configurations, and all that with the steps, that are planned as legs."""
 
 
 def stopping(problem: PlaneProblem) -> tuple[Usage, Fraction | None, str]:
@@ -245,15 +240,48 @@ def stopping(problem: PlaneProblem) -> tuple[Usage, Fraction | None, str]:
 
     A bound of None is the total itself: the usage is optimal.
     """
+    is_constant = problem.cost.per_circuit_s == 0 and tells_apart(problem)
     needed = {*problem.configurations, *problem.held}
     size = comb(len(needed) + problem.num_planes - 1, problem.num_planes)
-    if size <= MAX_STATES and size * problem.num_steps <= MAX_ENTRIES:
-        usage = usage_of(problem, _States(problem).plan())
+    if not is_constant and size <= MAX_STATES and size * problem.num_steps <= MAX_ENTRIES:
+        usage = usage_of(problem, by_states(problem))
         return usage, None, f"dynamic program over {size} ways to hold circuits"
     usage = usage_of(problem, by_stretches(problem))
-    if problem.cost.per_circuit_s == 0 and tells_apart(problem):
+    if is_constant:
         return usage, None, "dynamic program over the stretches between two stops"
     return usage, held_bound_s(problem), "stretches as if every stop took the same time"
+
+
+def by_states(problem: PlaneProblem) -> list[Held]:
+    """What is held in every step of the best plan: ways to hold circuits are what legs choose."""
+    needed = sorted(set(problem.configurations))
+    names = [*needed, *({*problem.held} - {*needed})]
+    states = list(combinations_with_replacement(range(len(names)), problem.num_planes))
+    number = {state: at for at, state in enumerate(states)}
+    counts = np.stack([(np.array(states) == name).sum(axis=1) for name in range(len(names))])
+    circuits = np.where(np.eye(len(states), dtype=bool), 0.0, np.inf)
+    for before, state in enumerate(states):
+        for place, held in enumerate(state):
+            for target in range(len(needed)):
+                after = number[tuple(sorted((*state[:place], target, *state[place + 1 :])))]
+                circuits[before, after] = problem.circuits_changed(names[held], needed[target])
+    for over in range(len(states)):  # planes change together, each the shortest way
+        np.minimum(circuits, circuits[:, [over]] + circuits[over], out=circuits)
+    delta = np.full(circuits.shape, np.inf, dtype=object)
+    for changed in np.unique(circuits[circuits < np.inf]).tolist():
+        delta[circuits == changed] = problem.cost.dead_time_s(int(changed))
+    costs = np.full((problem.num_steps, len(states)), np.inf, dtype=object)
+    for step, (name, send) in enumerate(zip(problem.configurations, problem.send_s, strict=True)):
+        for planes in range(1, problem.num_planes + 1):
+            serving = counts[needed.index(name)] == planes
+            costs[step, serving] = problem.latency_s + send / planes
+    cold = problem.cost.cold_start
+    given = [names.index(held) for held in problem.held if held is not None or cold]
+    fits = (counts >= np.bincount(given, minlength=len(names))[:, None]).all(axis=0)
+    if len(given) < problem.num_planes:
+        fits &= counts[names.index(None)] == 0
+    plan = plan_legs(LegProblem(costs, delta, first=delta[fits].min(axis=0)))
+    return [tuple(names[name] for name in states[held]) for held in plan.choice.tolist()]
 
 
 def usage_of(problem: PlaneProblem, held: Sequence[Held]) -> Usage:
@@ -275,78 +303,3 @@ def _circuits(problem: PlaneProblem, held: int | None, target: int | None) -> fl
     if target is None:
         return 0.0 if held is None else 1e12
     return float(problem.circuits_changed(held, target))
-
-
-class _States:
-    """All ways to hold configurations, sorted, and what changes one plane of them."""
-
-    def __init__(self, problem: PlaneProblem) -> None:
-        self.problem = problem
-        needed = sorted(set(problem.configurations))
-        self.names = [*needed, *({*problem.held} - {*needed})]
-        names = range(len(self.names))
-        self.states = list(combinations_with_replacement(names, problem.num_planes))
-        table = np.array(self.states)
-        self.counts = np.stack([(table == name).sum(axis=1) for name in names])
-        self.is_constant = problem.cost.per_circuit_s == 0 and tells_apart(problem)
-        moves = [] if self.is_constant else list(self._moves(len(needed)))
-        self.tails, self.heads, self.circuits = np.array(moves, dtype=int).reshape(-1, 3).T
-
-    def _moves(self, num_needed: int) -> Iterator[tuple[int, int, int]]:
-        """Before, after and circuits of every change of one plane to what some step needs."""
-        number = {state: at for at, state in enumerate(self.states)}
-        for before, state in enumerate(self.states):
-            for held in set(state):
-                rest = list(state)
-                rest.remove(held)
-                for target in set(range(num_needed)) - {held}:
-                    after = number[tuple(sorted([*rest, target]))]
-                    yield (
-                        before,
-                        after,
-                        int(_circuits(self.problem, self.names[held], self.names[target])),
-                    )
-
-    def plan(self) -> list[Held]:
-        """What is held in every step of the best plan."""
-        problem, times = self.problem, [self._start()]
-        for needed, send in zip(problem.configurations, problem.send_s, strict=True):
-            with np.errstate(divide="ignore"):
-                spent = (
-                    float(problem.latency_s) + float(send) / self.counts[self.names.index(needed)]
-                )
-            times.append(self._changed(times[-1], self.tails, self.heads) + spent)
-        state, held = int(times.pop().argmin()), []
-        while times:
-            held.append(tuple(self.names[name] for name in self.states[state]))
-            target = np.where(np.arange(len(self.states)) == state, 0.0, np.inf)
-            total = times.pop() + self._changed(target, self.heads, self.tails)
-            state = state if total[state] <= total.min() else int(total.argmin())
-        return held[::-1]
-
-    def _start(self) -> NDArray[np.float64]:
-        """0 for what may be held in the beginning."""
-        problem = self.problem
-        cold = problem.cost.cold_start
-        given = [self.names.index(held) for held in problem.held if held is not None or cold]
-        count = np.bincount(given, minlength=len(self.names))
-        fits = (self.counts >= count[:, None]).all(axis=0)
-        if len(given) < problem.num_planes:
-            fits &= self.counts[self.names.index(None)] == 0
-        return np.where(fits, 0.0, np.inf)
-
-    def _changed(
-        self, time: NDArray[np.float64], tails: NDArray[np.int64], heads: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """The time to every state after a stop, or without one where no circuits change."""
-        cost = self.problem.cost
-        if self.is_constant:
-            return np.asarray(np.minimum(time, time.min() + float(cost.fixed_s)))
-        free, dark = time, time + float(cost.fixed_s)
-        same = self.circuits == 0
-        for _ in range(self.problem.num_planes):
-            free, before = free.copy(), free
-            np.minimum.at(free, heads[same], before[tails[same]])
-            dark, before = dark.copy(), dark
-            np.minimum.at(dark, heads, before[tails] + self.circuits * float(cost.per_circuit_s))
-        return np.asarray(np.minimum(free, dark))

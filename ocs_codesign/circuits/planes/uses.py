@@ -88,11 +88,7 @@ _PLANES_SEARCHED = 6
 
 
 def makespan(work: NDArray[np.float64]) -> float:
-    """The least makespan when ``work[mask]`` is shared by the planes whose bits are in the mask.
-
-    >>> makespan(np.array([0.0, 3.0, 2.0, 2.0]))
-    3.5
-    """
+    """The least makespan when ``work[mask]`` is shared by the planes whose bits are in the mask."""
     inside, planes = work.copy(), len(work).bit_length() - 1
     number = np.zeros(len(work))
     for plane in range(planes):

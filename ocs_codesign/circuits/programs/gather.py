@@ -17,14 +17,14 @@ import numpy as np
 from ocs_codesign.circuits.change import arrivals, check_nodes
 from ocs_codesign.circuits.programs.wiring import layered, programmed
 from ocs_codesign.core.collective import Collective
-from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.compute.symmetry import Quotient, quotient_and_images
+from ocs_codesign.core.cost import total
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
 from ocs_codesign.core.progress import tell
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import in_neighbours
 from ocs_codesign.schedules.breadth_first.assembly import links_by_ends, rows_of
-from ocs_codesign.schedules.breadth_first.loads import num_chunks_for
+from ocs_codesign.schedules.breadth_first.loads import loads_of_steps, num_chunks_for
 from ocs_codesign.schedules.stepped.alltoall import MAX_ARCS, MAX_CHUNKS, assemble, optimal_flow
 from ocs_codesign.schedules.stepped.time_network import WAIT, chunk_flow, time_network, walks_of
 
@@ -121,13 +121,7 @@ class _InLinks:
 
     def least_load(self, asked: NDArray[np.int16]) -> Fraction:
         """The largest link load that cannot be avoided, in shards."""
-        from ocs_codesign.schedules.breadth_first.kernels import all_least_loads
-
-        receivers = np.arange(len(self.neighbours))
-        rounds = self.neighbours.size * len(receivers)
-        least_loads = for_work(all_least_loads, rounds)
-        best = least_loads(asked, self.neighbours, self.capacity, receivers, 1)
-        return Fraction(int(best[0, 0]), int(best[0, 1]))
+        return total(loads_of_steps(asked, self.neighbours, self.capacity))
 
     def rows(self, asked: NDArray[np.int16], budget: int, chunks: int) -> NDArray[np.int32]:
         """Columns of sends, at most ``budget`` chunks a link; the step is still to be set."""
@@ -158,9 +152,8 @@ def sequence_alltoall(
     if max_chunks < 1:
         raise ValueError(f"max_chunks is {max_chunks}: a piece is at least one chunk")
     layers = layered(configurations)
-    check_nodes(layers.topology.num_nodes)
     whole, group = quotient_and_images(layers.topology)
-    network = _network(layers, used, whole)
+    network = _network(layers, used, whole, MAX_ARCS)
     smooth, bound = optimal_flow(network, options)
     flow = chunk_flow(network, smooth, max_chunks)
     walks = walks_of(network, flow)
@@ -170,44 +163,28 @@ def sequence_alltoall(
 
 
 def sequence_cost(
-    configurations: Sequence[Topology],
-    used: Sequence[int],
-    max_chunks: int = MAX_CHUNKS,
-    options: Options = DEFAULT_OPTIONS,
+    configurations: Sequence[Topology], used: Sequence[int], max_arcs: int
 ) -> tuple[Fraction, Fraction]:
     """The t_b of the schedule of ``sequence_alltoall``, and what none can beat; nothing is built.
 
-    Raises ValueError as that does.
+    Raises ValueError as that does, and for programs of more than about ``max_arcs`` columns.
     """
-    layers = layered(configurations)
-    check_nodes(layers.topology.num_nodes)
-    network = _network(layers, used, quotient_and_images(layers.topology)[0])
-    smooth, bound = optimal_flow(network, options)
-    flow = chunk_flow(network, smooth, max_chunks)
-    one = configurations[0]
-    return one.t_b(sum(flow.loads, Fraction(0))), one.t_b(bound)
+    layers, one = layered(configurations), configurations[0]
+    network = _network(layers, used, quotient_and_images(layers.topology)[0], max_arcs)
+    smooth, bound = optimal_flow(network, DEFAULT_OPTIONS)
+    loads = chunk_flow(network, smooth, MAX_CHUNKS).loads
+    return one.t_b(sum(loads, Fraction(0))), one.t_b(bound)
 
 
-def num_program_arcs(configurations: Sequence[Topology], used: Sequence[int]) -> int:
-    """About as many columns as the program of these steps has; ValueError if pairs are not served.
-
-    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> num_program_arcs([DirectedCirculant(8, (1, 3)).topology()], [0, 0, 0])
-    30
-    """
-    layers = layered(configurations)
-    whole = quotient_and_images(layers.topology)[0]
-    return _num_arcs(layers, used, arrivals(layers.configurations, used, whole.sources))
-
-
-def _network(layers: Layers, used: Sequence[int], whole: Quotient) -> TimeNetwork:
+def _network(layers: Layers, used: Sequence[int], whole: Quotient, max_arcs: int) -> TimeNetwork:
     """The time network in which arcs over links are of the configuration in use."""
+    check_nodes(layers.topology.num_nodes)
     arrival = arrivals(layers.configurations, used, whole.sources)
     arcs = _num_arcs(layers, used, arrival)
-    if arcs > MAX_ARCS:
+    if arcs > max_arcs:
         raise ValueError(
             f"all-to-all in {len(used)} steps on {layers.topology.num_nodes} nodes is a program of "
-            f"{arcs} columns: at most {MAX_ARCS} are supported without more symmetry"
+            f"{arcs} columns: at most {max_arcs} are supported without more symmetry"
         )
     # What an arc needs of distances is who can have the data before its step: arrivals say that.
     every = time_network(_folded(layers, whole), arrival, len(used))

@@ -38,12 +38,6 @@ def wire(targets: NDArray[np.int32]) -> tuple[CircuitProgram, NDArray[np.int32]]
     A circuit is up for as long as its port leads to the same node; there is a pause where a port
     goes from one circuit to the next. Links are sorted by (plane, tail, head). Raises ValueError
     for targets that are no nodes, planes that are always dark, and tables that are too large.
-
-    >>> program, link = wire(np.array([[[1, 0, 3, 2]], [[2, 3, 0, 1]]], dtype=np.int32))
-    >>> program
-    CircuitProgram(4 nodes, 1 planes, 8 circuits up in 8 intervals, 1 pauses)
-    >>> link.tolist()
-    [[[0, 2, 5, 7]], [[1, 3, 4, 6]]]
     """
     steps, planes, nodes = targets.shape
     check_table(steps, planes, nodes)

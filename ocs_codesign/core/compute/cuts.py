@@ -86,12 +86,7 @@ def dissemination(
     head: NDArray[np.integer],
     capacity: NDArray[np.int64],
 ) -> Dissemination:
-    """The dissemination over these links; parallel ones count as one, self-loops as none.
-
-    >>> one, tail, head = np.array([1, 1]), np.array([0, 0, 1, 1]), np.array([1, 1, 0, 1])
-    >>> dissemination(one > 0, one, tail, head, np.ones(4, int)).capacity
-    array([2, 1])
-    """
+    """The dissemination over these links; parallel ones count as one, self-loops as none."""
     nodes, proper = len(is_rank), tail != head
     pair = tail[proper].astype(np.int64) * nodes + head[proper]
     pairs, of_pair = np.unique(pair, return_inverse=True)
@@ -112,12 +107,6 @@ def bottleneck(problem: Dissemination) -> Cut:
     Attained, in many pieces, wherever nodes that are no ranks can let out what they let in. Source:
     Edmonds' branchings; the search is Newton's over one sweep of flows to all ranks. Raises
     ValueError if a rank cannot be reached.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> path = Topology(3, [0, 1, 1, 2], [1, 0, 2, 1])
-    >>> cut = bottleneck(allgather_dissemination(path))
-    >>> cut.inv_rate, cut.side.tolist()
-    (Fraction(2, 1), [False, True, True])
     """
     ranks = np.flatnonzero(problem.is_rank)
     if len(ranks) < 2 or not problem.total_weight:

@@ -64,10 +64,6 @@ def plane_heads(topology: Topology, plane: NDArray[np.int32]) -> NDArray[np.int3
     """Where the circuit of every plane leads from every node, -1 for nowhere; planes x N.
 
     Raises ValueError if a plane has two links at one port.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> plane_heads(Topology(3, [0, 1, 2, 1], [1, 2, 0, 0]), np.array([0, 0, 0, 1])).tolist()
-    [[1, 2, 0], [-1, 0, -1]]
     """
     heads = np.full((int(plane.max(initial=-1)) + 1, topology.num_nodes), NO_LINK, dtype=np.int32)
     heads[plane, topology.tail] = topology.head

@@ -21,16 +21,7 @@ _rounds_asked: Counter[Callable[..., Any]] = Counter()
 
 
 def for_work(loop: Callable[..., Any], rounds: int) -> Callable[..., Any]:
-    """The loop, compiled once a process has asked for so many rounds of it that it pays.
-
-    >>> def total(values: list[int]) -> int:
-    ...     result = 0
-    ...     for value in values:
-    ...         result += value
-    ...     return result
-    >>> for_work(total, 3)([1, 2, 3])
-    6
-    """
+    """The loop, compiled once a process has asked for so many rounds of it that it pays."""
     _rounds_asked[loop] += rounds
     return loop if _rounds_asked[loop] <= LITTLE_WORK else compiled(loop)
 

@@ -67,13 +67,7 @@ class Quotient:
 
 
 def quotient(topology: Topology) -> Quotient:
-    """The quotient by the declared symmetry if it respects link speeds, else the trivial one.
-
-    >>> from ocs_codesign.graphs.families.dense import Complete
-    >>> whole = quotient(Complete(5).topology())
-    >>> whole.num_orbits, whole.sources.tolist()
-    (4, [0])
-    """
+    """The quotient by the declared symmetry if it respects link speeds, else the trivial one."""
     symmetry, speeds = topology.symmetry, topology.speeds()
     is_proper = topology.tail != topology.head
     if symmetry is not None:
@@ -122,12 +116,7 @@ def quotient_and_images(topology: Topology) -> tuple[Quotient, tuple[Images, ...
 
 
 def images(whole: Quotient) -> tuple[Images, ...] | None:
-    """The automorphisms that spread each source over its orbit, None if the orbits are of none.
-
-    >>> from ocs_codesign.graphs.families.rings import UniRing
-    >>> images(quotient(UniRing(1, 4).topology()))[0].nodes.tolist()
-    [[0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2]]
-    """
+    """The automorphisms that spread each source over its orbit, None if the orbits are of none."""
     topology, orbit = whole.topology, whole.link_orbit
     order = np.lexsort((orbit, topology.tail))
     start = np.searchsorted(topology.tail[order], np.arange(topology.num_nodes + 1))
@@ -196,10 +185,6 @@ def automorphisms(topology: Topology, node: int) -> tuple[NDArray[np.int32], NDA
 
     ``node`` is the first of its orbit; shapes (orbit, N) and (orbit, links). Raises ValueError if
     the topology declares no symmetry or the orbits are not those of a group that acts freely.
-
-    >>> from ocs_codesign.graphs.families.rings import UniRing
-    >>> automorphisms(UniRing(1, 3).topology(), 0)[0].tolist()
-    [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
     """
     if topology.symmetry is None:
         raise ValueError("the topology declares no symmetry")

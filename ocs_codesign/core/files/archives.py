@@ -87,14 +87,15 @@ def broken_reason(error: Exception) -> str:
 def read_limited(path: Path, max_bytes: int) -> bytes:
     """The content of a file; OSError if it cannot be read, ValueError if too large or no file."""
     with open_regular(path) as file:
-        data = file.read(max_bytes + 1)
-    check_size(data, str(path), max_bytes)
+        check_size(os.fstat(file.fileno()).st_size, str(path), max_bytes)
+        data = file.read(max_bytes + 1)  # which may have grown, or come out of a pipe
+    check_size(len(data), str(path), max_bytes)
     return data
 
 
-def check_size(data: bytes, name: str, max_bytes: int) -> None:
+def check_size(num_bytes: int, name: str, max_bytes: int) -> None:
     """ValueError for a content, called ``name``, of more than so many bytes, some MiB."""
-    if len(data) > max_bytes:
+    if num_bytes > max_bytes:
         raise ValueError(f"{name}: more than {max_bytes // 2**20} MiB are not read")
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -19,18 +20,17 @@ def write_files(contents: Mapping[Path, bytes | Iterable[bytes]]) -> None:
     A content may come block by block. Symbolic links are followed; devices and pipes are written to
     directly. Raises OSError, and then no file has changed and no temporary is left behind.
     """
-    moves = {path: _sibling(path.resolve()) for path in contents if not _is_special(path)}
-    try:
-        for path, temporary in moves.items():
-            _write(temporary, contents[path], path)
+    moves: dict[Path, Path] = {}
+    with ExitStack() as claims:
+        for path in contents:
+            if not _is_special(path):
+                with _naming(path):
+                    moves[path] = claims.enter_context(_claimed(path.resolve(), Path.touch))
         for path, content in contents.items():
-            if path not in moves:
-                _write(path, content, path)
+            with _naming(path), moves.get(path, path).open("wb") as file:
+                file.writelines([content] if isinstance(content, bytes) else content)
         for path, temporary in moves.items():
             os.replace(temporary, path.resolve())
-    finally:
-        for temporary in moves.values():
-            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -42,14 +42,13 @@ def whole_directory(directory: Path, *, swapped: bool) -> Iterator[Path]:
     """
     target = directory.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = _sibling(target)
-    try:
+    recovered(target)
+    with ExitStack() as claims:
         with _naming(target):
-            part.mkdir()
+            part = claims.enter_context(_claimed(target, Path.mkdir))
         yield part
-        _move(part, target, swapped=swapped)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        with held_alone(target):
+            _move(part, target, swapped=swapped)
 
 
 def _move(part: Path, target: Path, *, swapped: bool) -> None:
@@ -59,8 +58,8 @@ def _move(part: Path, target: Path, *, swapped: bool) -> None:
     elif not swapped:
         for path in sorted(part.iterdir()):
             os.replace(path, target / path.name)
-    else:
-        earlier = _sibling(target)
+    elif not _exchanged(part, target):
+        earlier = _sibling(target, _EARLIER)
         os.rename(target, earlier)
         try:
             os.rename(part, target)
@@ -71,6 +70,88 @@ def _move(part: Path, target: Path, *, swapped: bool) -> None:
                 os.rename(earlier, target)
 
 
+def _exchanged(one: Path, other: Path) -> bool:
+    """Whether two directories have changed names in one step, which some systems cannot do."""
+    import ctypes
+
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    return bool(renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
+
+
+def recovered(path: Path) -> bool:
+    """Whether a directory was put back that an interrupted command had taken away to replace it.
+
+    What such commands have left beside it is removed.
+    """
+    path = path.resolve()
+    is_back = False
+    for kind in (_EARLIER, _TEMPORARY):
+        for left in _left_behind(path, kind):
+            with suppress(OSError), _locked(left) as is_ours:
+                if not is_ours:
+                    continue
+                if kind == _EARLIER and not path.exists():
+                    os.rename(left, path)
+                    is_back = True
+                else:
+                    _remove(left)
+    return is_back
+
+
+_HELD: set[tuple[int, int]] = set()
+"""What this process holds, by device and number."""
+
+
+@contextmanager
+def held_alone(path: Path) -> Iterator[None]:
+    """No other command changes what is at a path meanwhile; ValueError if one does already."""
+    if not path.exists() or _number(path.stat()) in _HELD:
+        yield
+        return
+    with _locked(path.resolve()) as is_ours:
+        if not is_ours:
+            raise ValueError(f"{path}: another command is changing it; try again when it is done")
+        yield
+
+
+def _number(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[bool]:
+    """Whether what is at a path is locked for this process, until then or the process ends."""
+    place, is_ours = os.open(path, os.O_RDONLY | os.O_NOFOLLOW), False
+    try:
+        key = _number(os.fstat(place))
+        is_ours = key not in _HELD and _flocked(place)
+        # By the time it is locked it may have been replaced.
+        is_ours = is_ours and path.exists() and _number(path.stat()) == key
+        if is_ours:
+            _HELD.add(key)
+        yield is_ours
+    finally:
+        if is_ours:
+            _HELD.discard(key)
+        os.close(place)
+
+
+def _flocked(place: int) -> bool:
+    import fcntl
+
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without such locks
+    return True
+
+
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """A temporary file to make, which then becomes ``path``, unless a rival's is there by then.
@@ -78,13 +159,10 @@ def new_file(path: Path) -> Iterator[Path]:
     Raises OSError if no file can be put there.
     """
     check_writable(path)
-    temporary = _sibling(path)
-    try:
+    with _claimed(path, Path.touch) as temporary:
         yield temporary
         with suppress(FileExistsError):
             os.link(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def check_writable(path: Path) -> None:
@@ -122,15 +200,46 @@ def check_replaceable(
         raise PermissionError(None, "cannot be written to", str(near))
 
 
-def _write(place: Path, content: bytes | Iterable[bytes], asked: Path) -> None:
-    """Write a file at ``place``; errors name the one that was ``asked`` for."""
-    with _naming(asked), place.open("wb") as file:
-        file.writelines([content] if isinstance(content, bytes) else content)
+_TEMPORARY, _EARLIER = "tmp", "old"
 
 
-def _sibling(path: Path) -> Path:
+def _sibling(path: Path, kind: str) -> Path:
     """A new hidden name next to a path, on the same file system."""
-    return path.parent / f".{path.name}.{token_hex(4)}.tmp"
+    return path.parent / f".{path.name}.{token_hex(4)}.{kind}"
+
+
+def _left_behind(path: Path, kind: str) -> list[Path]:
+    """What has a name of ``_sibling``, in order."""
+    named = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.{kind}")
+    with suppress(OSError):
+        return sorted(each for each in path.parent.iterdir() if named.fullmatch(each.name))
+    return []
+
+
+@contextmanager
+def _claimed(path: Path, make: Callable[[Path], None]) -> Iterator[Path]:
+    """A file or directory beside a path, made for this process alone and gone afterwards.
+
+    It is locked, so that others can tell what a process that has ended left behind.
+    """
+    recovered(path)
+    with ExitStack() as stack:
+        is_ours = False
+        while not is_ours:
+            # It may be taken for left behind, and removed, before it is locked.
+            part = _sibling(path, _TEMPORARY)
+            make(part)
+            stack.callback(_remove, part)
+            with suppress(FileNotFoundError):
+                is_ours = stack.enter_context(_locked(part))
+        yield part
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _is_special(path: Path) -> bool:

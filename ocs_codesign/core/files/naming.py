@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 
 MAX_SPEED = 2**31 - 1
+MAX_LINE_BYTES = 2**16
+MAX_NAME = 1000
+"""Characters of a node's name."""
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _SPEED = re.compile(r"\+?0*[1-9][0-9]{0,9}")
@@ -39,6 +42,8 @@ class NamedLinks:
         known = self.number.get(name)
         if known is not None:
             return known
+        if len(name) > MAX_NAME:
+            raise ValueError(f"{shown(name)} is not a node name: it has {len(name):,} characters")
         if not name or not name.isprintable():
             raise ValueError(f"{shown(name)} is not a node name: it must be printable text")
         return self.number.setdefault(name, len(self.number))
@@ -75,6 +80,13 @@ def numbers(names: Sequence[str]) -> NDArray[np.int64]:
     if all(_INTEGER.fullmatch(name) for name in names):
         number[np.argsort([int(name) for name in names], kind="stable")] = np.arange(len(names))
     return number
+
+
+def text_of_line(line: bytes, number: int) -> str:
+    """The text of a line of this number, from 1, without blanks around it; ValueError if none."""
+    if len(line) > MAX_LINE_BYTES:
+        raise ValueError(f"a line of {len(line):,} bytes is none of an edge list")
+    return line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
 
 
 def speed_of(value: object) -> int:

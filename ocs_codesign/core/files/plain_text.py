@@ -88,7 +88,7 @@ def _read_json(text: str) -> PlainText:
             parse_float=_number,
             parse_int=_number,
             parse_constant=_not_finite,
-            object_pairs_hook=_object,
+            object_pairs_hook=once_each,
         )
     except json.JSONDecodeError as error:
         rule = f"this is not JSON ({error.msg[:1].lower()}{error.msg[1:]})"
@@ -99,7 +99,8 @@ def _read_json(text: str) -> PlainText:
     return PlainText(value, {})
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object as json.loads hands it to a hook; ValueError for a key that is given twice."""
     value: dict[str, Any] = {}
     for key, part in pairs:
         if key in value:
@@ -131,8 +132,10 @@ def _read_yaml(text: str) -> PlainText:
         node = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        rule = f"this is not YAML ({error.problem or error.context})"
-        raise _LineError(None if mark is None else mark.line + 1, rule) from None
+        line = None if mark is None else mark.line + 1
+        if "nesting depth" in (error.problem or ""):  # libyaml scans ahead of the events
+            raise _LineError(line, f"more than {MAX_DEPTH} levels of nesting") from None
+        raise _LineError(line, f"this is not YAML ({error.problem or error.context})") from None
     except yaml.YAMLError as error:
         rule = " ".join(str(getattr(error, "reason", error)).split())
         raise _LineError(None, f"this is not YAML ({rule})") from None

@@ -286,6 +286,21 @@ def format_by_suffix(formats: Mapping[str, Format[Any]], path: Path) -> str | No
     return next(told, None)
 
 
+MAX_PARTS = 2**22
+"""Lines, values, lists, objects and tags of a file that is read, all together."""
+
+_FOREIGN = {
+    "a Python pickle, which could run anything": rb"\x80[\x02-\x05]",
+    "a zip archive, as npz files are": rb"PK\x03\x04",
+    "a compressed file": rb"\x1f\x8b|BZh|\xfd7zXZ",
+    "HDF5, Parquet or SQLite": rb"\x89HDF|PAR1|SQLite format",
+    "a Matrix Market file": rb"%%MatrixMarket",
+    "DOT": rb"(?:strict\s+)?(?:di)?graph\b[^{\n]*\{",
+    "GML": rb"(?:Creator\b.*\s+)?graph\s*\[",
+    "a Pajek file": rb"(?i:\*vertices|\*network)\b",
+}
+
+
 def read_file(
     formats: Mapping[str, Format[Value]],
     path: Path,
@@ -296,16 +311,41 @@ def read_file(
     """The value in a file of the format of that name, or of the one that the file tells; which.
 
     Raises OSError if the file cannot be read and ValueError, with the file and the place, if it is
-    larger than ``max_bytes``, not of the format or, in the words of ``empty``, empty.
+    larger than ``max_bytes`` or has more than MAX_PARTS, both counted before anything is made of
+    it, if it is not of the format or, in the words of ``empty``, empty.
     """
     able = readers(formats)
     if name is not None and name not in able:
         raise ValueError(f"format is {name!r}: it must be one of {', '.join(able)}")
     data = read_limited(path, max_bytes)
-    if not data.strip():
+    if not data or data.isspace():
         raise ValueError(f"{path}: {empty}")
+    if not data.startswith(tuple(mark for each in able for mark in formats[each].marks)):
+        _check_start(data, path, [formats[each].description for each in able])
+    if sum(data.count(mark) for mark in b"\n,[{<") > MAX_PARTS:
+        raise ValueError(f"{path}: more than {MAX_PARTS:,} lines, values and tags are not read")
     name = name or _told(formats, path, data)
+    # What has a zero byte at its start is no text, and no reader of texts goes on behind it.
+    if formats[name].marks and b"\0" not in data[:1024] and _has_long_word(data):
+        raise ValueError(f"{path}: words of more than {_WORD_BYTES:,} bytes are not read")
     return able[name](data, str(path)), name
+
+
+_WORD_BYTES = 2**16
+_BETWEEN_WORDS = b" \n\r\t\"',<>[]{}"
+
+
+def _has_long_word(data: bytes) -> bool:
+    """Whether a block of _WORD_BYTES has nothing that ends a word, as twice as long words have."""
+    blocks = (data[at : at + _WORD_BYTES] for at in range(0, len(data), _WORD_BYTES))
+    return any(len(each.translate(None, _BETWEEN_WORDS)) == _WORD_BYTES for each in blocks)
+
+
+def _check_start(data: bytes, path: Path, able: list[str]) -> None:
+    """ValueError for what begins as a format that no reader has."""
+    for what, pattern in _FOREIGN.items():
+        if re.match(pattern, data[:1024].lstrip()):
+            raise ValueError(f"{path}: this is {what}: read are {', '.join(dict.fromkeys(able))}")
 
 
 def _told(formats: Mapping[str, Format[Any]], path: Path, data: bytes) -> str:

@@ -70,13 +70,6 @@ def solve(
 
     If it cannot take the program and ``options.fallback`` names another one, that one solves, and
     the message says why. Raises ValueError for a name that is not in SOLVERS.
-
-    >>> import numpy as np
-    >>> one = np.ones(1)
-    >>> program = LinearProgram(one, np.array([0, 1]), np.array([0]), one, 3 * one, 9 * one,
-    ...                         0 * one, 9 * one)
-    >>> solve(program, "highs", Options("simplex", time_limit_s=60)).objective
-    3.0
     """
     options = options or Options()
     solver = options.solver if solver is None else solver

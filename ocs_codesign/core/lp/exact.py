@@ -38,7 +38,7 @@ DIVERGENCE_BITS = 256
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Rationals:
+class _Rationals:
     """The numbers ``numerators / denominator``, as Python integers in an object array."""
 
     numerators: NDArray[np.object_]
@@ -115,7 +115,7 @@ def integers(numbers: Any) -> NDArray[np.object_]:
 
 def solve_exactly(
     matrix: IntegerMatrix, factors: Any, rhs: NDArray[np.object_], *, transposed: bool = False
-) -> Rationals | None:
+) -> _Rationals | None:
     """The solution of ``matrix @ x = rhs``, or None if MAX_BITS bits do not show its denominator.
 
     ``factors`` are those of the matrix, or with ``transposed`` those of its transpose.
@@ -126,7 +126,7 @@ def solve_exactly(
     bits, wanted = 0, 0
     while bits <= MAX_BITS and _largest(residual) < diverged:
         if not residual.any():
-            return _lowest_terms(Rationals(solution, 2**bits))
+            return _lowest_terms(_Rationals(solution, 2**bits))
         if bits >= wanted:
             exact = _reconstructed(solution, bits)
             if exact is not None and _solves(matrix, exact, rhs):
@@ -145,7 +145,7 @@ def solve_exactly(
     return None
 
 
-def _solves(matrix: IntegerMatrix, exact: Rationals, rhs: NDArray[np.object_]) -> bool:
+def _solves(matrix: IntegerMatrix, exact: _Rationals, rhs: NDArray[np.object_]) -> bool:
     return bool((matrix.times(exact.numerators) == exact.denominator * rhs).all())
 
 
@@ -153,12 +153,12 @@ def _largest(numbers: NDArray[np.object_]) -> int:
     return int(abs(numbers).max(initial=0))
 
 
-def _lowest_terms(numbers: Rationals) -> Rationals:
+def _lowest_terms(numbers: _Rationals) -> _Rationals:
     divisor = gcd(numbers.denominator, *numbers.numerators)
-    return Rationals(numbers.numerators // divisor, numbers.denominator // divisor)
+    return _Rationals(numbers.numerators // divisor, numbers.denominator // divisor)
 
 
-def _reconstructed(solution: NDArray[np.object_], bits: int) -> Rationals | None:
+def _reconstructed(solution: NDArray[np.object_], bits: int) -> _Rationals | None:
     """Fractions of one denominator of at most bits / 2 bits near ``solution / 2**bits``, if any."""
     one = 2**bits
     largest = near = 2 ** (bits // 2) // 4
@@ -168,7 +168,7 @@ def _reconstructed(solution: NDArray[np.object_], bits: int) -> Rationals | None
         whole = (scaled + one // 2) // one
         off = np.flatnonzero(abs(scaled - whole * one) > near)
         if not len(off):
-            return Rationals(whole, denominator)
+            return _Rationals(whole, denominator)
         part = Fraction(int(scaled[off[0]]) % one, one)
         factor = part.limit_denominator(max(1, largest // denominator)).denominator
         if factor == 1:
@@ -235,15 +235,6 @@ def refine(program: LinearProgram, solution: Solution) -> ExactSolution | NotExa
 
     Takes up to some thousand rows. The program is what its floats are, so its numbers must be
     multiples of 2**-20; scale rows of others to integers first.
-
-    >>> from ocs_codesign.core.lp import LinearProgram, Options, solve
-    >>> one = np.ones(1)
-    >>> program = LinearProgram(one, np.array([0, 1]), np.array([0]), 3 * one, 2 * one,
-    ...                         8 * one, 0 * one, 9 * one)
-    >>> refine(program, solve(program, "highs", Options("simplex")))
-    ExactSolution(objective=Fraction(2, 3))
-    >>> refine(program, solve(program, "highs", Options("ipx-no-crossover")))
-    NotExact(reason='highs with ipx-no-crossover left no basis')
     """
     if program.is_mixed_integer:
         return NotExact("the program has integer columns, so a basis proves nothing")
@@ -294,7 +285,7 @@ def _bounds(
     )
 
 
-def _solved(program: _IntegerProgram, basis: Basis) -> tuple[Rationals, Rationals] | NotExact:
+def _solved(program: _IntegerProgram, basis: Basis) -> tuple[_Rationals, _Rationals] | NotExact:
     """The values of the columns and the duals of the rows at a basis.
 
     Rows that are not basic hold with equality; those equations fix the basic columns, and their
@@ -310,7 +301,7 @@ def _solved(program: _IntegerProgram, basis: Basis) -> tuple[Rationals, Rational
         return fixed
     if isinstance(sides, NotExact):
         return sides
-    values, duals = Rationals(fixed, 1), Rationals(integers([0] * len(sides)), 1)
+    values, duals = _Rationals(fixed, 1), _Rationals(integers([0] * len(sides)), 1)
     if not len(rows):
         return values, duals
     square = program.matrix.restricted(rows, columns)
@@ -326,7 +317,9 @@ def _solved(program: _IntegerProgram, basis: Basis) -> tuple[Rationals, Rational
     numerators = fixed * basic.denominator
     numerators[columns] = basic.numerators
     duals.numerators[rows] = weight.numerators
-    return Rationals(numerators, basic.denominator), Rationals(duals.numerators, weight.denominator)
+    return _Rationals(numerators, basic.denominator), _Rationals(
+        duals.numerators, weight.denominator
+    )
 
 
 def _at_bounds(bounds: _Bounds, statuses: NDArray[np.int8]) -> NDArray[np.object_] | NotExact:
@@ -339,11 +332,11 @@ def _at_bounds(bounds: _Bounds, statuses: NDArray[np.int8]) -> NDArray[np.object
 
 
 def _checked(
-    program: _IntegerProgram, values: Rationals, duals: Rationals
+    program: _IntegerProgram, values: _Rationals, duals: _Rationals
 ) -> ExactSolution | NotExact:
-    activity = Rationals(program.matrix.times(values.numerators), values.denominator)
+    activity = _Rationals(program.matrix.times(values.numerators), values.denominator)
     priced = program.matrix.transposed().times(duals.numerators)
-    reduced = Rationals(program.cost * duals.denominator - priced, duals.denominator)
+    reduced = _Rationals(program.cost * duals.denominator - priced, duals.denominator)
     for outside in (_outside(program.columns, values), _outside(program.rows, activity)):
         if outside:
             return outside
@@ -360,13 +353,13 @@ def _checked(
         return NotExact(f"the objective exceeds its bound by {float(gap):.3g}")
     return ExactSolution(
         objective / unit**2,
-        Rationals(values.numerators, values.denominator * unit).fractions(),
+        _Rationals(values.numerators, values.denominator * unit).fractions(),
         duals.fractions(),
-        Rationals(reduced.numerators, reduced.denominator * unit).fractions(),
+        _Rationals(reduced.numerators, reduced.denominator * unit).fractions(),
     )
 
 
-def _outside(bounds: _Bounds, numbers: Rationals) -> NotExact | None:
+def _outside(bounds: _Bounds, numbers: _Rationals) -> NotExact | None:
     """The first number that is out of its bounds."""
     n, d = numbers.numerators, numbers.denominator
     low = bounds.has_lower & (n < bounds.lower * d)
@@ -374,7 +367,7 @@ def _outside(bounds: _Bounds, numbers: Rationals) -> NotExact | None:
     return NotExact(f"{bounds.kind} {bad[0]} is out of its bounds") if len(bad) else None
 
 
-def _priced(bounds: _Bounds, prices: Rationals) -> int | NotExact:
+def _priced(bounds: _Bounds, prices: _Rationals) -> int | NotExact:
     """The dual objective's part, times the denominator; NotExact if a price has no bound."""
     up, down = prices.numerators > 0, prices.numerators < 0
     bad = np.flatnonzero((up & ~bounds.has_lower) | (down & ~bounds.has_upper))

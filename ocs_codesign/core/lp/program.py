@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -223,8 +223,7 @@ class BasisStatus(IntEnum):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Basis:
+class Basis(NamedTuple):
     """A BasisStatus for every column and row; as many of all are basic as there are rows."""
 
     columns: NDArray[np.int8]

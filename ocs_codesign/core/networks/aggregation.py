@@ -38,10 +38,6 @@ class AggregationProfile:
     a second there, and as many back (None: at no cost). A byte of a message is ``expansion`` bytes
     of elements in packets: 2 for numbers of two bytes that are added up in four. ``sources`` are
     pairs of a field and where its value comes from. Raises ValueError for what no switch can have.
-
-    >>> pool = AggregationProfile(name="pool", arithmetic=FIXED, num_slots=128, slot_bytes=256)
-    >>> pool.window, pool.memory_bytes, pool.num_packets(1000)
-    (128, 32768, 4)
     """
 
     name: str
@@ -105,10 +101,6 @@ class AggregationProfile:
         """Seconds of a packet to one switch and back, ``way_s`` being what links and switch take.
 
         Besides it is sent twice, converted there and back, added up, and passes once.
-
-        >>> pool = AggregationProfile(name="p", arithmetic=FIXED, num_slots=16, slot_bytes=1000)
-        >>> pool.round_trip_s(Fraction(1, 10**6), Fraction(10**9))
-        Fraction(3, 1000000)
         """
         trip = exact(way_s) + self.latency_s + 2 * self.packet_bytes / exact(link_Bps)
         trip += Fraction(0) if self.rate_Bps is None else self.slot_bytes / self.rate_Bps
@@ -126,10 +118,6 @@ class AggregationProfile:
 
         A stream is as fast as the link that has least for it (headers do not count), as its packets
         in flight go round, as the switch adds up, and as the host converts.
-
-        >>> pool = AggregationProfile(name="p", arithmetic=FIXED, num_slots=16, slot_bytes=1000)
-        >>> pool.limits_Bps(Fraction(10**10), Fraction(4, 10**6))[POOL]
-        Fraction(4000000000, 1)
         """
         found = {LINK: link_Bps * Fraction(self.slot_bytes, self.packet_bytes)}
         if round_trip_s > 0:
@@ -191,14 +179,6 @@ def aggregation_named(text: str) -> AggregationProfile:
     """The profile that a text names, with other numbers where it says so.
 
     Raises ValueError for an unknown name or number, with those that there are.
-
-    >>> aggregation_named("switchml").memory_bytes
-    1048576
-    >>> aggregation_named("switchml(num_slots=128, slot_bytes=128)").window
-    128
-    >>> aggregation_named("magic")
-    Traceback (most recent call last):
-    ValueError: no aggregation is named 'magic': known are switchml, sharp
     """
     match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", text[:_MAX_TEXT], re.DOTALL)
     if match is None or match[1] not in AGGREGATION_PROFILES:

@@ -135,12 +135,7 @@ MAX_TREES = 64
 
 
 def aggregating(network: Network) -> NDArray[np.bool_]:
-    """Which nodes add up: those that the network says copy and add, or all switches if none.
-
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> aggregating(star(2, 10)).tolist()
-    [False, False, True]
-    """
+    """Which nodes add up: those that the network says copy and add, or all switches if none."""
     if network.aggregate.any() or network.multicast.any():
         return network.aggregate & network.multicast
     return np.arange(network.num_nodes) >= network.num_hosts
@@ -196,11 +191,6 @@ def aggregation_trees(
     some add up what others of their box send, and hand the sum to the network; switches inside of
     boxes, of links of the first dimensions, then forward unless the network says that they add up.
     Raises ValueError for fewer than two hosts, and where no switch that adds up joins them.
-
-    >>> from ocs_codesign.core.networks.builders import fat_tree
-    >>> tree, = aggregation_trees(fat_tree((2, 2), (1, 1), 10))
-    >>> tree.switches, tree.child.tolist(), tree.bandwidth
-    ((4, 5, 6), [0, 1, 2, 3, 4, 5], Fraction(10, 1))
     """
     wanted = np.unique(np.arange(network.num_hosts) if hosts is None else np.array(list(hosts)))
     if len(wanted) < 2 or wanted[0] < 0 or wanted[-1] >= network.num_hosts:

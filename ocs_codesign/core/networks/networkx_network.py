@@ -20,13 +20,7 @@ _LINK = ("bandwidth", "latency", "dimension")
 
 
 def to_networkx(network: Network, title: str = "") -> nx.MultiDiGraph:
-    """A network as a graph: ``kind`` of nodes and numbers of links are attributes, keys link ids.
-
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> graph = to_networkx(star(1, 10))
-    >>> graph.nodes[1]["kind"], graph[0][1][0]["bandwidth"]
-    ('switch', 10)
-    """
+    """A network as graph: ``kind`` of nodes and numbers of links are attributes, keys link ids."""
     import networkx as nx
 
     record = network_record(network)
@@ -52,6 +46,14 @@ def from_networkx(graph: nx.Graph) -> Network:
     keys if all have one. Raises ValueError for what is no network.
     """
     nodes = list(graph.nodes(data=True))
+    kinds = {attributes["type"] for _, attributes in nodes if "type" in attributes}
+    if kinds and not any("kind" in attributes for _, attributes in nodes):
+        # As InfraGraph writes them: all would be hosts, and all links as wide.
+        told = ", ".join(sorted(map(shown, kinds))[:4])
+        raise ValueError(
+            f"nodes have a type ({told}) but no kind: give each kind host or switch and links a "
+            "bandwidth, or read the file that this was made of"
+        )
     for node, attributes in nodes:
         if attributes.get("kind", "host") not in ("host", "switch"):
             raise ValueError(f"node {shown(node)} is a {shown(attributes['kind'])}: host or switch")

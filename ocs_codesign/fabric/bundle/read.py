@@ -75,7 +75,7 @@ def _cabling(plant: Plant) -> Cabling:
 
 
 def _side(plant: Plant, cable: Cable) -> int:
-    strands = tuple(dict.fromkeys(plant.fabric.port_model(cable.plane).strands))
+    strands = tuple(dict.fromkeys(plant.fabric.port_model.strands))
     return strands.index(cable.strand)
 
 
@@ -155,4 +155,4 @@ def _work(verdict: BundleVerdict, state: State) -> Work | None:
         )
         for row in verdict.work
     )
-    return Work(state.title, tuple(steps))
+    return Work(state.title, tuple(steps), not state.is_planned)

@@ -27,7 +27,7 @@ from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.repairs.repair import repair, unplugged, without_switches
 from ocs_codesign.fabric.rewiring.configurations import makes_its_topology
-from ocs_codesign.fabric.wiring import cable_name, host_strands, port_name, strand_numbers
+from ocs_codesign.fabric.wiring import cable_name, host_strands, port_at, strand_numbers
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import Question
 from ocs_codesign.search.catalogue.entry import stored_frontier
@@ -52,9 +52,12 @@ def rewired(
 ) -> tuple[Deployment, ConfigurationChange]:
     """Another configuration brought up, and the stages that lead to it.
 
-    They begin with the circuits of the one that is up, or with what the switches hold by ``held``.
-    Raises ValueError if there is no such configuration, or it is up.
+    They begin with the circuits of the one that is up, or with what the switches hold by ``held``,
+    which may be in the middle of planned work at cross-connects. Raises ValueError if there is no
+    such configuration, it is up, or other work is planned.
     """
+    if held is None or any(step.cable for step in (deployment.work or Work("", ())).steps):
+        deployment.settled()
     after = deployment.configuration(to)
     if held is not None:
         change = change_from_held(held, after.configuration)
@@ -73,7 +76,7 @@ def repaired(deployment: Deployment, lost: Failures) -> tuple[Deployment, Repair
     See ``repair``. Raises InfeasibleError if the spares do not suffice, ValueError for what the
     fabric does not have or what has failed already.
     """
-    failures = deployment.failures.and_also(lost)
+    failures = deployment.settled().failures.and_also(lost)
     up = deployment.configuration(deployment.up)
     others = [made for made in deployment.configurations if made is not up]
     done = repair(
@@ -102,7 +105,7 @@ def restored(deployment: Deployment, mended: Failures) -> Deployment:
     A host's strand that is in a port that has failed is unplugged.
     Raises ValueError for what has not failed.
     """
-    failed = deployment.failures
+    failed = deployment.settled().failures
     names = set(failed.components())
     unknown = [name for name in mended.components() if name not in names]
     if unknown:
@@ -145,11 +148,11 @@ def extended(
     Raises InfeasibleError if they do not fit, with the strands that would have to move if other
     cables served all, and ValueError as ``deploy`` does.
     """
-    there = [NamedRecipe(made.name, made.recipe) for made in deployment.configurations]
+    made = list(deployment.settled().configurations)
+    there = [NamedRecipe(one.name, one.recipe) for one in made]
     kinds = checked_kinds([*there, *wanted], collectives)[: len(collectives)]
     tell_phase("Fitting circuits to the cables")
     base = deployment.configuration(deployment.up).configuration
-    made = list(deployment.configurations)
     for named in wanted:
         try:
             configuration = on_cables(base, named, prefer)
@@ -165,7 +168,7 @@ def extended(
 
 def torn_down(deployment: Deployment, name: str) -> Deployment:
     """The same without a configuration; ValueError if there is no such one or it is up."""
-    gone = deployment.configuration(name)
+    gone = deployment.settled().configuration(name)
     if name == deployment.up:
         raise ValueError(f"configuration {name!r} is up: rewire to another one first")
     return replace(
@@ -205,13 +208,12 @@ def _with_new_cables(
 
 def _moved(before: Cabling, after: Cabling) -> list[str]:
     """The cables of strands that are in other ports, and to which, as in ``C00001 to p0s0:3A``."""
-    numbers, switches = strand_numbers(after.fabric), after.fabric.switches
+    numbers = strand_numbers(after.fabric)
     were = {tuple(row[:3]): row[3:] for row in host_strands(before).tolist()}
     moves = []
     for plane, host, side, switch, port in host_strands(after).tolist():
         if were.get((plane, host, side)) != [switch, port]:
-            has_b_side = switches[switch].profile.port_model.has_b_side
-            place = f"{switches[switch].name}:{port_name(port, side, has_b_side=has_b_side)}"
+            place = port_at(after.fabric, switch, side, port)
             moves.append(f"{cable_name(numbers[host, plane, side])} to {place}")
     return moves
 
@@ -244,11 +246,11 @@ def redesign(deployment: Deployment, lost: Failures, name: str = NAME) -> Redesi
     """
     if lost.hosts or lost.ports:
         raise ValueError("a redesign is for lost switches and planes: hosts and ports have spares")
-    failures = deployment.failures.and_also(lost)
+    failures = deployment.settled().failures.and_also(lost)
     up = deployment.configuration(deployment.up)
     cabling = without_switches(up.configuration, failures.switches)
     live = np.unique(np.nonzero(cabling.a_switch[deployment.host] >= 0)[1])
-    ports = len(live) * (2 if deployment.fabric.port_model(0).can_turn else 1)
+    ports = len(live) * (2 if deployment.fabric.port_model.can_turn else 1)
     kinds = [bounded.collective for bounded in up.designs if bounded.collective in GATHERING]
     collective = kinds[0] if kinds else Collective.ALLGATHER
     gone = tuple(
@@ -302,7 +304,7 @@ def _candidates(
     deployment: Deployment, ports: int, collective: Collective
 ) -> Iterator[tuple[Recipe, Cost]]:
     """Stored designs, those of most ports first, then those of least t_b."""
-    two_way = deployment.fabric.port_model(0).is_bidirectional
+    two_way = deployment.fabric.port_model.is_bidirectional
     with Catalogue() as catalogue:
         for degree in range(ports, 0, -1):
             question = Question(deployment.num_nodes, degree, two_way)
@@ -315,7 +317,7 @@ def _fitted(
     deployment: Deployment, cabling: Cabling, live: NDArray[np.int64], topology: Topology, name: str
 ) -> Configuration | None:
     """Its circuits on the planes that are left, or None."""
-    fabric, model = deployment.fabric, deployment.fabric.port_model(0)
+    fabric, model = deployment.fabric, deployment.fabric.port_model
     try:
         planes = None
         if not model.has_states:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import TYPE_CHECKING, final
 
@@ -20,6 +20,7 @@ from ocs_codesign.fabric.rewiring.configurations import configuration_change, ma
 from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring
 from ocs_codesign.fabric.rewiring.state import plane_state
 from ocs_codesign.fabric.selection.steps import fastest_design
+from ocs_codesign.fabric.wiring import port_at
 from ocs_codesign.graphs.text import as_recipe
 from ocs_codesign.schedules.design import build, verified
 
@@ -141,8 +142,9 @@ class Failures:
 class Deployment(Shown):
     """Configurations that share their cables and hosts, and the change from each to each other one.
 
-    ``up`` names the configuration whose circuits are up; nothing of ``failures`` is used by any.
-    ``work`` is what was done last, None if the cables have just been laid.
+    ``up`` names the configuration whose circuits are up, or will be when the work that is planned
+    has been done; nothing of ``failures`` is used by any. ``work`` is what was planned or done
+    last, None if the cables have just been laid.
     """
 
     cabling: Cabling
@@ -155,8 +157,29 @@ class Deployment(Shown):
     def __repr__(self) -> str:
         return (
             f"Deployment({', '.join(self.names)} on {self.fabric.name}: {self.num_nodes} hosts, "
-            f"{self.up} is up)"
+            f"{self.up} is {self.standing})"
         )
+
+    @property
+    def standing(self) -> str:
+        """What ``up`` is: planned until its work, if it has steps, was reported done, then up."""
+        work = self.work
+        return "up" if work is None or work.is_done or not work.steps else "planned"
+
+    def settled(self) -> Deployment:
+        """The same; ValueError if work is planned, which comes before any other."""
+        if self.work is not None and self.standing == "planned":
+            raise ValueError(
+                f"the work {self.work.title!r} is planned and was not reported done: do it, then "
+                "report it with rewire --done"
+            )
+        return self
+
+    def reported(self) -> Deployment:
+        """The same with the planned work done; ValueError if none is planned."""
+        if self.work is None or self.standing != "planned":
+            raise ValueError(f"no work is planned: {self.up} is up")
+        return replace(self, work=replace(self.work, is_done=True))
 
     @property
     def fabric(self) -> Fabric:
@@ -184,7 +207,7 @@ class Deployment(Shown):
         ports = {(number[p.switch], int(p.side == "B"), p.number) for p in self.failures.ports}
         for name in self.failures.switches:
             there = self.fabric.switches[number[name]]
-            sides = (0, 1) if there.profile.port_model.has_b_side else (0,)
+            sides = range(len(self.fabric.port_model.sides))
             ports |= {
                 (number[name], side, 1 + at) for side in sides for at in range(there.num_ports)
             }
@@ -232,7 +255,14 @@ def deploy(
         for named, configuration in zip(wanted, configurations, strict=True)
     )
     tell_phase("Planning changes")
-    return Deployment(configurations[0].cabling, made, all_changes(made), made[0].name)
+    cabling, failures = configurations[0].cabling, known_failures(fabric)
+    return Deployment(cabling, made, all_changes(made), made[0].name, failures)
+
+
+def known_failures(fabric: Fabric) -> Failures:
+    """The ports that had failed before any cable was laid."""
+    places = fabric.failed_places().values()
+    return Failures(ports=tuple(port_at(fabric, *place) for place in places))
 
 
 def all_changes(made: Sequence[DeployedConfiguration]) -> tuple[ConfigurationChange, ...]:
@@ -341,7 +371,7 @@ def _designed(
         from ocs_codesign.schedules.stepped.alltoall import stepped_plan
 
         plan = stepped_plan(topology)
-        design = verified(recipe, plan.schedule, "time-stepped")
+        design = verified(recipe, plan.best, "time-stepped")
         bound = Cost(topology.diameter(), plan.bound)
     else:
         fabric = configuration.cabling.fabric

@@ -19,7 +19,7 @@ from ocs_codesign.fabric.repairs.repair import JoinedPorts
 from ocs_codesign.fabric.repairs.splicing import Where, spliced_configuration
 from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange, configuration_change
 from ocs_codesign.fabric.rewiring.stages import Stage, connectivity
-from ocs_codesign.fabric.wiring import Configuration, cross_connect_name, port_name
+from ocs_codesign.fabric.wiring import Configuration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def change_from_held(held: Sequence[JoinedPorts], after: Configuration) -> Confi
     """
     cabling = after.cabling
     ends = _ports(cabling, held)
-    if not cabling.fabric.port_model(0).has_b_side:
+    if not cabling.fabric.port_model.has_b_side:
         ends[:, 1:].sort(axis=1)
     ways = _ways(cabling, ends, after.host)
     before = _configuration(after, ends, ways)
@@ -72,20 +72,19 @@ def joined_ports(configuration: Configuration) -> list[JoinedPorts]:
 
 def _ports(cabling: Cabling, held: Sequence[JoinedPorts]) -> NDArray[np.int64]:
     """Switch, A port and B port of every cross-connect."""
-    switches = cabling.fabric.switches
+    switches, model = cabling.fabric.switches, cabling.fabric.port_model
     number = {switch.name: at for at, switch in enumerate(switches)}
     taken: dict[tuple[str, str], str] = {}
     for joined in held:
         if joined.switch not in number:
             raise ValueError(f"the fabric has no switch {joined.switch!r}")
         there = switches[number[joined.switch]]
-        sided = there.profile.port_model.has_b_side
         pair = (joined.a_port, joined.b_port)
-        name = cross_connect_name(*pair, has_b_side=sided)
+        name = model.joined(*pair)
         for side, port in enumerate(pair):
             if not 1 <= port <= there.num_ports:
                 raise ValueError(f"{name} of {joined.switch}: it has ports 1 to {there.num_ports}")
-            place = (joined.switch, port_name(port, side, has_b_side=sided))
+            place = (joined.switch, model.port(port, side))
             if place in taken:
                 raise ValueError(
                     f"port {place[1]} of {joined.switch} is in {taken[place]} and in {name}: a "
@@ -100,7 +99,7 @@ def _ways(
     cabling: Cabling, ends: NDArray[np.int64], host: NDArray[np.int32]
 ) -> list[tuple[int, ...]]:
     """The rows that light crosses one after the other from a node's strand to a node's strand."""
-    sided = cabling.fabric.port_model(0).has_b_side
+    sided = cabling.fabric.port_model.has_b_side
     at_a, at_b = _strands(cabling, host)
     at_end = at_b if sided else at_a
     row_at = {(int(switch), int(port)): row for row, (switch, port, _) in enumerate(ends)}
@@ -138,7 +137,7 @@ def _configuration(
 ) -> Configuration:
     """What the ways make, on the hosts of another configuration."""
     cabling = after.cabling
-    model = cabling.fabric.port_model(0)
+    model = cabling.fabric.port_model
     at_a, at_b = _strands(cabling, after.host)
     at_end = at_b if model.has_b_side else at_a
     tail = [at_a[int(ends[way[0], 0]), int(ends[way[0], 1])] for way in ways]
@@ -165,7 +164,7 @@ def _stage(before: Configuration, rows: NDArray[np.int64], first: NDArray[np.int
     link = before.link[:, 0]
     ends = (before.plane, before.topology.tail[link], before.topology.head[link])
     up = np.stack(ends, axis=1).astype(np.int32)
-    proof = connectivity(up, fabric.port_model(0), before.topology.num_nodes)
+    proof = connectivity(up, fabric.port_model, before.topology.num_nodes)
     return Stage(tuple(planes), first, first[:0], up, proof, Fraction(0))
 
 
@@ -198,7 +197,7 @@ def spliced(
     if those of the configuration that is up cannot be joined, ValueError if anything but hosts is
     lost, or a host that has no node.
     """
-    failures = deployment.failures.and_also(lost)
+    failures = deployment.settled().failures.and_also(lost)
     up = spliced_up(deployment, lost, where, seed=seed)
     made: list[DeployedConfiguration] = []
     torn_down = []
@@ -244,7 +243,7 @@ def spliced_up(
         raise ValueError(
             "circuits are joined in place of lost hosts: switches and ports have spares"
         )
-    deployment.failures.and_also(lost)
+    deployment.settled().failures.and_also(lost)
     tell_phase("Joining circuits")
     up = deployment.configuration(deployment.up)
     return _spliced_one(up, lost, where, seed, most_scored)

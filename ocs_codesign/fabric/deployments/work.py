@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.fabric.wiring import cross_connect_name
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -50,10 +48,11 @@ class WorkStep:
 @final
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What was done last, in a few words, and its steps in order."""
+    """The last work in a few words, and its steps in order; ``is_done`` once that was reported."""
 
     title: str
     steps: tuple[WorkStep, ...]
+    is_done: bool = False
 
 
 def change_steps(plan: Staged, before: Configuration, after: Configuration) -> tuple[WorkStep, ...]:
@@ -77,11 +76,12 @@ def joined_names(configuration: Configuration) -> list[tuple[str, str]]:
 
 
 def repair_steps(fabric: Fabric, repair: Repair) -> tuple[WorkStep, ...]:
-    """The steps of a repair, all in one stage."""
+    """The steps of a repair, all in one stage; strands that are idle afterwards come last."""
     return (
         *_joined_steps(fabric, Action.DELETE, repair.removed),
         *move_steps(fabric, repair.moves),
         *_joined_steps(fabric, Action.CREATE, repair.made),
+        *move_steps(fabric, repair.idle),
     )
 
 
@@ -99,21 +99,17 @@ def move_steps(fabric: Fabric, moves: Sequence[StrandMove]) -> tuple[WorkStep, .
 def _row_steps(
     stage: int, action: Action, configuration: Configuration, rows: NDArray[Any]
 ) -> Iterator[WorkStep]:
-    switches = configuration.cabling.fabric.switches
+    fabric = configuration.cabling.fabric
     columns = (configuration.switch, configuration.a_port, configuration.b_port)
     for number, a_port, b_port in sorted(zip(*(c[rows].tolist() for c in columns), strict=True)):
-        there = switches[number]
-        has_b_side = there.profile.port_model.has_b_side
-        name = cross_connect_name(a_port, b_port, has_b_side=has_b_side)
+        there, name = fabric.switches[number], fabric.port_model.joined(a_port, b_port)
         yield WorkStep(stage, action, there.name, name, there.plane)
 
 
 def _joined_steps(
     fabric: Fabric, action: Action, joined: Sequence[JoinedPorts]
 ) -> Iterator[WorkStep]:
-    switches = {switch.name: switch for switch in fabric.switches}
+    planes = {switch.name: switch.plane for switch in fabric.switches}
     for pair in joined:
-        there = switches[pair.switch]
-        has_b_side = there.profile.port_model.has_b_side
-        name = cross_connect_name(pair.a_port, pair.b_port, has_b_side=has_b_side)
-        yield WorkStep(1, action, pair.switch, name, there.plane)
+        name = fabric.port_model.joined(pair.a_port, pair.b_port)
+        yield WorkStep(1, action, pair.switch, name, planes[pair.switch])

@@ -15,6 +15,8 @@ from ocs_codesign.fabric.infeasible import InfeasibleError, Reason, least_intege
 from ocs_codesign.fabric.wiring import NOT_CABLED, Cabling, Clos, three_stages, trunks_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from ocs_codesign.fabric.description import Fabric
@@ -197,8 +199,17 @@ class _Sites:
     @staticmethod
     def of(fabric: Fabric, plane: int) -> _Sites:
         mine = [number for number, switch in enumerate(fabric.switches) if switch.plane == plane]
-        ports = [fabric.switches[number].num_usable for number in mine]
+        usable = fabric.usable_ports() if fabric.failed_ports else []
+        ports = [
+            min(map(len, usable[number])) if usable else fabric.switches[number].num_usable
+            for number in mine
+        ]
         return _Sites(fabric, plane, np.array(mine), np.array(ports))
+
+    @property
+    def members(self) -> NDArray[np.bool_]:
+        """The hosts that have ports in the plane."""
+        return self.fabric.members(self.plane)
 
     @property
     def num_hosts(self) -> int:
@@ -242,6 +253,9 @@ def lay_plane(
     """
     sites, topology = _Sites.of(fabric, plane), planes.topology
     needed = np.sort(host[(topology.out_degrees() > 0) | (topology.in_degrees() > 0)])
+    if not sites.members.all():
+        # Links between hosts that are not in the plane are in others: only its own circuits count.
+        needed, circuits_of = needed[sites.members[needed]], plane
     single = np.flatnonzero(sites.ports >= len(needed))
     if len(single):
         check_loss(sites.fabric, sites.plane, 1)
@@ -268,6 +282,10 @@ def lay_in_order(fabric: Fabric, plane: int, host: NDArray[np.int32]) -> PlaneCa
     Raises InfeasibleError: LOSS, or PORTS if there is none for one of ``host``.
     """
     check_loss(fabric, plane, 1)
+    for text, (switch, _, _) in fabric.failed_places().items():
+        if fabric.switches[switch].plane == plane:
+            rule = f"port {text} has failed, and hosts are in the order of the listed states"
+            raise InfeasibleError(Reason.PORTS, rule)
     sites = _Sites.of(fabric, plane)
     site = np.repeat(np.arange(len(sites.switch)), sites.ports)[: sites.num_hosts]
     last = int(host.max())
@@ -287,6 +305,17 @@ def assembled(fabric: Fabric, laid: list[PlaneCables | None]) -> Cabling:
     a_switch, a_port = np.stack([none if at is None else at.a for at in laid], axis=2)
     b_switch, b_port = np.stack([none if at is None else at.b for at in laid], axis=2)
     trunks = np.concatenate([NO_TRUNKS, *(at.trunks for at in laid if at is not None)])
+    if fabric.failed_ports:
+        # Ports were counted as if none had failed: the k-th is the k-th that has not.
+        usable = fabric.usable_ports()
+        ends = ((a_switch, a_port, 0), (b_switch, b_port, 1))
+        for switch, port, side in (
+            *ends,
+            (trunks[:, 0], trunks[:, 1], 1),
+            (trunks[:, 2], trunks[:, 3], 0),
+        ):
+            for at in zip(*np.nonzero(switch >= 0), strict=True):
+                port[at] = usable[switch[at]][side][port[at] - 1]
     numbers = 1 + np.arange(len(trunks), dtype=np.int32)
     return Cabling(fabric, a_switch, a_port, b_switch, b_port, trunks, numbers)
 
@@ -306,7 +335,7 @@ def _blocks_or_stages(
         raise InfeasibleError(
             blocks.reason, f"{blocks}; switches without sides are not made into three stages"
         ) from None
-    for hosts in (np.arange(sites.num_hosts), needed):
+    for hosts in (np.flatnonzero(sites.members), needed):
         stages = three_stages(len(hosts), sites.ports)
         if stages is not None:
             check_loss(sites.fabric, sites.plane, 3)
@@ -327,7 +356,7 @@ def _blocks(planes: Planes, one: NDArray[np.int32], other: NDArray[np.int32]) ->
 
 def _on_one(sites: _Sites, site: int, needed: NDArray[np.int32], planes: Planes) -> PlaneCables:
     """Host h in port h + 1 if all have room, else those with links first."""
-    others = np.setdiff1d(np.arange(sites.num_hosts), needed)
+    others = np.setdiff1d(np.flatnonzero(sites.members), needed)
     hosts = np.sort(np.concatenate([needed, others])[: int(sites.ports[site])])
     a = sites.strands(hosts, site)
     b = a if planes.port_model.has_b_side else sites.strands()
@@ -355,7 +384,7 @@ def _filled(
     site[host[linked]] = bins[item[linked]]
     left = sites.ports - np.bincount(site[site >= 0], minlength=len(sites.ports))
     free = np.repeat(np.arange(len(left)), left)
-    idle = np.flatnonzero(site == NOT_CABLED)
+    idle = np.flatnonzero((site == NOT_CABLED) & sites.members)
     idle = idle[np.argsort(~np.isin(idle, host), kind="stable")][: len(free)]
     site[idle] = free[: len(idle)]
     cabled = np.flatnonzero(site >= 0)
@@ -388,7 +417,7 @@ def can_carry(
         check_loss(cabling.fabric, plane, 3 if staged else 1)
     except InfeasibleError:
         return np.zeros(len(a_host), dtype=bool)
-    sided = cabling.fabric.port_model(plane).has_b_side
+    sided = cabling.fabric.port_model.has_b_side
     from_switch = cabling.a_switch[a_host, plane]
     to_switch = (cabling.b_switch if sided else cabling.a_switch)[b_host, plane]
     cabled = (from_switch != NOT_CABLED) & (to_switch != NOT_CABLED)
@@ -406,22 +435,41 @@ def fit_to_cables(cabling: Cabling, planes: Planes, host: NDArray[np.int32]) -> 
     everyone = np.arange(planes.num_circuits)
     if planes.num_planes <= cabling.fabric.num_planes and fits[everyone, planes.plane].all():
         return planes
-    links, allowed = [planes.link], [fits]
+    return _in_fitting_planes(
+        planes,
+        lambda turned: _fitting(cabling, turned, host),
+        [cabling.fabric.hosts[at] for at in host],
+        "in no plane do the cables of both lead to one switch or to three stages within the loss "
+        "budget",
+    )
+
+
+def fit_to_members(fabric: Fabric, planes: Planes, host: NDArray[np.int32]) -> Planes:
+    """The circuits in planes that both ends have ports in; InfeasibleError as ``fit_to_cables``."""
+    members = np.stack([fabric.members(plane) for plane in range(fabric.num_planes)], axis=1)
+    return _in_fitting_planes(
+        planes,
+        lambda turned: members[host[turned.a_node]] & members[host[turned.b_node]],
+        [fabric.hosts[at] for at in host],
+        "there is no plane that both have ports in",
+    )
+
+
+def _in_fitting_planes(
+    planes: Planes, fitting: Callable[[Planes], NDArray[np.bool_]], names: list[str], rule: str
+) -> Planes:
+    """Circuits in planes that carry them, turned where that helps; ``rule`` where there is none."""
+    links, allowed = [planes.link], [fitting(planes)]
     if planes.port_model.can_turn:
         two_way = planes.link[:, 1:] != NO_LINK
         turned = replace(planes, link=np.where(two_way, planes.link[:, ::-1], planes.link))
         links.append(turned.link)
-        allowed.append(_fitting(cabling, turned, host) & two_way)
+        allowed.append(fitting(turned) & two_way)
     lost = np.flatnonzero(~np.any(allowed, axis=(0, 2)))
     if len(lost):
         link = int(planes.link[lost[0], 0])
-        ends = (planes.topology.tail, planes.topology.head)
-        names = [cabling.fabric.hosts[host[end[link]]] for end in ends]
-        raise InfeasibleError(
-            Reason.CABLING,
-            f"link {link} from {names[0]} to {names[1]}: in no plane do the cables of both lead to "
-            f"one switch or to three stages within the loss budget",
-        )
+        tail, head = (names[end[link]] for end in (planes.topology.tail, planes.topology.head))
+        raise InfeasibleError(Reason.CABLING, f"link {link} from {tail} to {head}: {rule}")
     return _fit_by_program(planes, links, np.stack(allowed, axis=1))
 
 

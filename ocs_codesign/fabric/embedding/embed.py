@@ -15,6 +15,7 @@ from ocs_codesign.fabric.embedding.cables import (
     PlaneCables,
     assembled,
     fit_to_cables,
+    fit_to_members,
     lay_in_order,
     lay_plane,
 )
@@ -57,7 +58,7 @@ def fit_to_states(
             mine = plane == number
             part = Topology(topology.num_nodes, topology.tail[mine], topology.head[mine])
             _chosen_states(part, offers.of_plane(number))
-    return given_planes(topology, cabling.fabric.port_model(0), plane)
+    return given_planes(topology, cabling.fabric.port_model, plane)
 
 
 @final
@@ -230,7 +231,7 @@ def embed(
     """
     topology = as_topology(topology)
     hosts = _checked_hosts(fabric, topology, host)
-    model, wish = _port_model(fabric), _checked_preference(prefer)
+    model, wish = fabric.port_model, _checked_preference(prefer)
     if cabling is not None and cabling.fabric is not fabric:
         raise ValueError("the cabling is of another fabric")
     check_equal_speeds(topology)
@@ -248,6 +249,8 @@ def embed(
         if wish is Prefer.SURVIVABILITY and not fixed:
             wanted, left = most_survivable(wanted)
         _check_enough(fabric, wanted.at_least)
+        if cabling is None and not fixed and any(each is not None for each in fabric.plane_hosts):
+            wanted, fixed, left = fit_to_members(fabric, wanted, hosts), True, None
         if cabling is None:
             cabling, partition, planes = _laid(fabric, wanted, hosts, split_blocks, fixed)
         else:
@@ -261,7 +264,7 @@ def embed(
 def planes_in(configuration: Configuration) -> Planes:
     """The planes as a configuration uses them."""
     topology = configuration.topology
-    model = configuration.cabling.fabric.port_model(0)
+    model = configuration.cabling.fabric.port_model
     return Planes(
         *(model, topology, configuration.link, configuration.plane),
         int(configuration.plane.max(initial=-1)) + 1,
@@ -311,16 +314,6 @@ def _chosen(
         plane_numbers(topology, plane.plane_of_link(), fabric.num_planes)
         return plane
     return given_planes(topology, port_model, plane_numbers(topology, plane, fabric.num_planes))
-
-
-def _port_model(fabric: Fabric) -> PortModel:
-    models = {switch.profile.port_model for switch in fabric.switches}
-    if len(models) > 1:
-        names = " and ".join(sorted(model.value for model in models))
-        raise ValueError(
-            f"the planes have port models {names}: a topology is embedded in planes of one"
-        )
-    return models.pop()
 
 
 def _check_enough(fabric: Fabric, needed: PlanesCertificate) -> None:

@@ -58,7 +58,7 @@ def parse_cluster(data: bytes, name: str, *, is_json: bool = False) -> Cluster:
     ValueError: pod.yaml, line 2: servers must have one of switch, mesh, network: none is given \
 (and 1 more error)
     """
-    check_size(data, name, MAX_CLUSTER_BYTES)
+    check_size(len(data), name, MAX_CLUSTER_BYTES)
     plain = read_plain_text(data, name, is_json=is_json)
     if isinstance(plain.value, dict) and "planes" in plain.value:
         fabric = parse_fabric(data, name, is_json=is_json)

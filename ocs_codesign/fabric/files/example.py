@@ -26,7 +26,7 @@ hosts:
   first: 0  # the number of the first host
   spares: 0  # so many of them, the last ones, are spare
 
-planes:  # every host has {ports_a_host} in every plane
+planes:  # every host has {ports_a_host} in every plane, or those of its key hosts
 - count: {planes}  # so many equal planes
   switches:
   - profile: {known.name}  # {known.technology}; see 'ocs-codesign fabric profiles'
@@ -52,6 +52,9 @@ losses:  # two connectors, the switches on the way and, of two-way circuits, two
 #   nics:
 #   - planes: {all_planes}  # in which it has the port of its server
 #     gpus: switch  # what it hangs on: the inner switch, or a list of GPUs
+
+# prices: {{nic: 1200, transceiver: 500, circulator: 90, fibre: 12}}  # your own, in US dollars each
+# failed_ports: ['p0-s0:3{a}']  # known beforehand: they get no cable
 
 reconfiguration:
   cold_start: true  # the first configuration has to be made and pays its dead time
@@ -91,6 +94,7 @@ def example_text(num_hosts: int = 64, num_planes: int = 4, profile: str = "polat
         ports=-(-num_hosts // switches),
         side="a side" if model.has_b_side else "all of them",
         a_side=" a side" if model.has_b_side else "",
+        a="A" if model.has_b_side else "",
         delta=time_text(known.change.fixed_s),
         delta_per_circuit=time_text(known.change.per_circuit_s),
         states=_STATES if model.has_states else "",

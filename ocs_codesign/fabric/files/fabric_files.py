@@ -47,7 +47,7 @@ from ocs_codesign.fabric.files.schema import (
 from ocs_codesign.fabric.profiles import PROFILES, HostNic, HostServers, profile_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -84,7 +84,7 @@ def parse_fabric(data: bytes, name: str, *, is_json: bool = False) -> Fabric:
     ValueError: lab.yaml, line 2: hosts is 64: it must be a map of keys to values \
 (and 3 more errors)
     """
-    check_size(data, name, MAX_FABRIC_BYTES)
+    check_size(len(data), name, MAX_FABRIC_BYTES)
     from ocs_codesign.fabric.files.schema import TAGS, FabricPart, keys_at
 
     plain = read_plain_text(data, name, is_json=is_json)
@@ -126,6 +126,7 @@ KEYS: dict[str, Place] = {
     "num_ports": ("ports",),
     "num_spares": ("spares",),
     "num_spare_hosts": ("hosts", "spares"),
+    "plane_hosts": ("planes",),
     "switches": ("planes",),
     "loss_budget_db": ("losses", "budget_db"),
     "connector_loss_db": ("losses", "connector_db"),
@@ -162,16 +163,16 @@ def fabric_of(part: FabricPart) -> Fabric:
     planes = (repeat((at, plane), plane.count) for at, plane in enumerate(part.planes))
     for number, (at, plane) in enumerate(chain.from_iterable(planes)):
         with within("planes", at, "switches"):
-            switches += _switches(plane, number, part.reconfiguration)
+            switches += _switches(plane, number, part.reconfiguration, switches)
     circulator_db = part.losses.circulator_db
-    models = {switch.plane: switch.profile.port_model for switch in switches}
-    if circulator_db is None and any(model.is_bidirectional for model in models.values()):
+    model = switches[0].profile.port_model
+    if circulator_db is None and model.is_bidirectional:
         raise PartError(
             ("losses", "circulator_db"), "is missing: circuits of a two-way plane have circulators"
         )
     bandwidth = part.node_bandwidth
     if part.port_bandwidth is not None:
-        num_ports = sum(model.ports_per_host for model in models.values())
+        num_ports = (1 + switches[-1].plane) * model.ports_per_host
         bandwidth = float(exact(part.port_bandwidth) * num_ports)
     with within():
         return Fabric(
@@ -184,7 +185,18 @@ def fabric_of(part: FabricPart) -> Fabric:
             part.losses.connector_db,
             circulator_db or 0.0,
             None if part.servers is None else _servers(part.servers),
+            tuple((name, usd) for name, usd in part.prices or () if usd is not None),
+            tuple(part.failed_ports),
+            _plane_hosts(part),
         )
+
+
+def _plane_hosts(part: FabricPart) -> tuple[tuple[str, ...] | None, ...]:
+    """The hosts of every plane, nothing where all planes are of all."""
+    if all(plane.hosts is None for plane in part.planes):
+        return ()
+    each = (repeat(plane.hosts, plane.count) for plane in part.planes)
+    return tuple(None if hosts is None else tuple(hosts) for hosts in chain.from_iterable(each))
 
 
 def _servers(part: HostServersPart) -> HostServers:
@@ -233,7 +245,9 @@ def _check_sizes(part: FabricPart) -> None:
         )
 
 
-def _switches(plane: PlanePart, number: int, flags: ReconfigurationPart) -> list[Switch]:
+def _switches(
+    plane: PlanePart, number: int, flags: ReconfigurationPart, others: Sequence[Switch]
+) -> list[Switch]:
     made: list[Switch] = []
     for at, part in enumerate(plane.switches):
         with within(at):
@@ -245,12 +259,13 @@ def _switches(plane: PlanePart, number: int, flags: ReconfigurationPart) -> list
             elif len(names) != part.count:
                 raise PartError(("names",), f"are {len(names)}, but count is {part.count}")
             made += _equal_switches(part, names, number, plane.count, flags)
-            first, model = made[0].profile.port_model, made[-1].profile.port_model
+            first = (*others, *made)[0].profile.port_model
+            model = made[-1].profile.port_model
             if model is not first:
                 raise PartError(
                     ("port_model",),
-                    f"is {model.value}, but the plane's first switch is {first.value}: a plane has "
-                    "one",
+                    f"is {model.value}, but the fabric's first switch is {first.value}: all its "
+                    "switches are used alike",
                 )
     return made
 
@@ -347,6 +362,8 @@ def plain_fabric(fabric: Fabric) -> Plain:
             "budget_db": float(fabric.loss_budget_db),
         },
         **({} if fabric.servers is None else {"servers": _plain_servers(fabric.servers)}),
+        **({"prices": dict(fabric.prices)} if fabric.prices else {}),
+        **({"failed_ports": list(fabric.failed_ports)} if fabric.failed_ports else {}),
         "reconfiguration": dict(zip(_FLAGS, *flags, strict=True)),
     }
 
@@ -441,11 +458,14 @@ def _planes(fabric: Fabric) -> list[Plain]:
     grouped: list[Plain] = []
     for number in range(fabric.num_planes):
         plane = _plane(fabric.switches_of(number))
-        same = grouped and grouped[-1]["switches"] == plane
+        hosts = fabric.plane_hosts[number] if fabric.plane_hosts else None
+        named = {} if hosts is None else {"hosts": list(hosts)}
+        last = grouped[-1] if grouped else {}
+        same = last.get("switches") == plane and last.get("hosts") == named.get("hosts")
         if same and not any("names" in switch for switch in plane):
             grouped[-1]["count"] += 1
         else:
-            grouped.append({"count": 1, "switches": plane})
+            grouped.append({"count": 1, "switches": plane, **named})
     return grouped
 
 

@@ -338,10 +338,13 @@ class SwitchPart(_Part):
 
 
 class PlanePart(_Part):
-    """One or several equal planes, in each of which every host has a port."""
+    """One or several equal planes, in each of which every host has a port, or those listed."""
 
     count: int = Field(1, ge=1, le=MAX_PLANES, description="How many such planes.")
     switches: list[SwitchPart] = Field(min_length=1, description="The switches of each.")
+    hosts: list[Name] | None = Field(
+        None, min_length=1, max_length=MAX_HOSTS, description="Those with a port in it, if not all."
+    )
 
 
 class HostsPart(_Part):
@@ -410,6 +413,18 @@ class HostServersPart(ServerPart):
     relay: Relay = Field("gpu", description=RELAY)
 
 
+Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class PricesPart(_Part):
+    """What one's own parts cost, in US dollars each, in place of list estimates."""
+
+    nic: Usd | None = Field(None, description="A network card, one a port of a host.")
+    transceiver: Usd | None = Field(None, description="A transceiver, one a port of a host.")
+    circulator: Usd | None = Field(None, description="Of two-way circuits, one a port of a host.")
+    fibre: Usd | None = Field(None, description="A fibre, one a strand of a host.")
+
+
 class FabricPart(_Part):
     """Hosts, planes of optical circuit switches, and what time and light cost on them."""
 
@@ -430,6 +445,10 @@ class FabricPart(_Part):
     servers: HostServersPart | None = Field(
         None, description="What the hosts are inside, for 'ocs-codesign cluster'."
     )
+    prices: PricesPart | None = Field(None, description="One's own, in place of list estimates.")
+    failed_ports: list[Name] = Field(
+        [], description="Ports known to have failed, which get no cable, as in p0-s0:3A."
+    )
     reconfiguration: ReconfigurationPart = ReconfigurationPart.model_validate({})
 
     @model_validator(mode="after")
@@ -448,6 +467,7 @@ _PARTS: dict[str, type[BaseModel]] = {
     "servers": HostServersPart,
     "nics": HostNicPart,
     "reconfiguration": ReconfigurationPart,
+    "prices": PricesPart,
 }
 
 

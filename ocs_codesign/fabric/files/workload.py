@@ -53,7 +53,7 @@ def parse_workload(data: bytes, name: str, *, is_json: bool = False) -> Workload
     ValueError: w.yaml, line 3: collectives[0].message is 64: write a size as text with its unit, \
 as in 64MiB
     """
-    check_size(data, name, MAX_WORKLOAD_BYTES)
+    check_size(len(data), name, MAX_WORKLOAD_BYTES)
     plain = read_plain_text(data, name, is_json=is_json)
     part = checked_part(
         plain, name, WorkloadPart, _keys_at, "workload", keys="name and collectives"

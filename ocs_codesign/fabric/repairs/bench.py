@@ -41,7 +41,7 @@ class Bench:
         self.fabric = self.cables.fabric
         self.lost_hosts, self.lost_switches = sorted(lost_hosts), sorted(lost_switches)
         self.width = 1 + max(switch.num_ports for switch in self.fabric.switches)
-        self.far = 1 if self.fabric.port_model(0).has_b_side else 0
+        self.far = 1 if self.fabric.port_model.has_b_side else 0
         self.lost_ports = [self.port(*place) for place in sorted(lost_ports)]
         cables = self.cables
         plugged = (

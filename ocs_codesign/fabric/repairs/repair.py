@@ -15,7 +15,14 @@ from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.planes import Planes, degree_certificate
 from ocs_codesign.fabric.repairs.bench import Bench
 from ocs_codesign.fabric.rewiring.configurations import makes_its_topology
-from ocs_codesign.fabric.wiring import NOT_CABLED, Port, cable_name, configured, strand_numbers
+from ocs_codesign.fabric.wiring import (
+    NOT_CABLED,
+    Port,
+    cable_name,
+    configured,
+    port_at,
+    strand_numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +52,14 @@ def replace_hosts(bench: Bench) -> None:
             )
         used = bench.is_used(bench.strand[lost])
         moving = {spare: used & ~_can_stay(bench, lost, spare) for spare in spares}
-        chosen = min(spares, key=lambda host: (host < working, int(moving[host].sum()), host))
+        members = [bench.fabric.members(plane) for plane in range(bench.fabric.num_planes)]
+        lacks = ~np.stack(members, axis=1)[:, :, None]
+        moving = {spare: move for spare, move in moving.items() if not (move & lacks[spare]).any()}
+        if not moving:
+            raise InfeasibleError(
+                Reason.HOSTS, f"no spare host has ports in the planes that host {hosts[lost]} uses"
+            )
+        chosen = min(moving, key=lambda host: (host < working, int(moving[host].sum()), host))
         for before, after in zip(
             bench.strand[lost][used & ~moving[chosen]],
             bench.strand[chosen][used & ~moving[chosen]],
@@ -144,11 +158,11 @@ def _to_other_plane(
     bench: Bench, circuits: NDArray[np.int64], lost: int, configuration: int
 ) -> None:
     """Move circuits to the first other plane whose cables and ports are free for all of them."""
-    model = bench.fabric.port_model(lost)
+    if bench.fabric.port_model is PortModel.RESTRICTED:
+        return
     a_host, b_host = bench.hosts_of(circuits)
     for plane in range(bench.fabric.num_planes):
-        same = plane != lost and bench.fabric.port_model(plane) is model
-        if not same or model is PortModel.RESTRICTED or plane in bench.staged_planes:
+        if plane == lost or plane in bench.staged_planes:
             continue
         ports = np.stack([bench.strand[a_host, plane, 0], bench.strand[b_host, plane, bench.far]])
         is_free = not (bench.is_lost(ports) | bench.is_used(ports, configuration)).any()
@@ -167,7 +181,7 @@ def _take_other_ways(bench: Bench, lost: int, plane: int) -> InfeasibleError | N
     try:
         for number in numbers:
             old, mine = bench.olds[number], bench.owner == number
-            model, there = bench.fabric.port_model(plane), bench.fabric.num_planes
+            model, there = bench.fabric.port_model, bench.fabric.num_planes
             least = degree_certificate(old.topology, model)
             planes = Planes(model, old.topology, old.link, bench.plane[mine], there, least)
             routed.append(bench.rows_of(number, configured(old.name, cabling, planes, bench.host)))
@@ -184,7 +198,7 @@ def _take_other_ways(bench: Bench, lost: int, plane: int) -> InfeasibleError | N
 def _to_other_switches(bench: Bench, lost: int, plane: int) -> None:
     """Pack the strands of a lost switch into free ports of others, ends of a circuit together."""
     name, staged = bench.fabric.switches[lost].name, plane in bench.staged_planes
-    if staged or bench.fabric.port_model(plane) is PortModel.RESTRICTED:
+    if staged or bench.fabric.port_model is PortModel.RESTRICTED:
         rule = "its hosts are at the edge of three stages" if staged else "it has listed states"
         raise InfeasibleError(
             Reason.PORTS,
@@ -268,8 +282,9 @@ class Repair:
     ``moves`` are in an order in which every port is empty when something is plugged in. First the
     cross-connects ``removed`` are taken down, then strands move, then those ``made`` are set up;
     all others stay. Cross-connects of a lost switch count as removed. A cable of something lost
-    that is in no one's way may stay where it is, and is no move; the new cabling does not count
-    those of lost switches. ``others`` are the other configurations on the new cables.
+    that is in no one's way may stay where it is, and is no move; ``idle`` are those that the new
+    cabling does not count any more, to be unplugged last. ``others`` are the other configurations
+    on the new cables.
     """
 
     configuration: Configuration
@@ -278,6 +293,7 @@ class Repair:
     moves: tuple[StrandMove, ...]
     removed: tuple[JoinedPorts, ...]
     made: tuple[JoinedPorts, ...]
+    idle: tuple[StrandMove, ...]
 
 
 def repair(
@@ -320,6 +336,9 @@ def repair(
         if not makes_its_topology(new) or bench.uses_lost():
             raise RuntimeError(f"the repaired circuits of {new.name} do not make its topology")
     before, after = _cross_connects(first), _cross_connects(bench)
+    moves = list(_moves(first, bench))
+    filled = {move.after for move in moves}
+    idle = [move for move in moves if move.after is None and move.before not in filled]
     return Repair(
         news[0],
         tuple(news[1:]),
@@ -328,9 +347,10 @@ def repair(
             for node, (was, now) in enumerate(zip(old.host, bench.host, strict=True))
             if was != now
         ),
-        tuple(_ordered(_needed(list(_moves(first, bench))))),
+        tuple(_ordered([move for move in moves if move not in idle])),
         tuple(sorted(before - after)),
         tuple(sorted(after - before)),
+        tuple(idle),
     )
 
 
@@ -379,10 +399,9 @@ def _places(
     for port in lost:
         (number,) = _numbers("switch", names, [port.switch])
         switch = fabric.switches[number]
-        has_sides = switch.profile.port_model.has_b_side
-        sides = ("A", "B") if has_sides else ("",)
+        sides = fabric.port_model.sides
         if port.side not in sides or not 1 <= port.number <= switch.num_ports:
-            where = "on sides A and B" if has_sides else "without sides"
+            where = "on sides A and B" if sides[0] else "without sides"
             raise ValueError(
                 f"the lost port {port} does not exist: switch {port.switch} has ports 1 to "
                 f"{switch.num_ports} {where}"
@@ -397,8 +416,7 @@ def _places(
 def _named(bench: Bench, port: int) -> Port | None:
     if port == NOT_CABLED:
         return None
-    switch, side, number = (int(part) for part in bench.place(port))
-    return Port(bench.fabric.switches[switch].name, "AB"[side] if bench.far else "", number)
+    return port_at(bench.fabric, *(int(part) for part in bench.place(port)))
 
 
 def _cross_connects(bench: Bench) -> set[JoinedPorts]:
@@ -415,7 +433,7 @@ def _cross_connects(bench: Bench) -> set[JoinedPorts]:
 def _moves(first: Bench, bench: Bench) -> Iterator[StrandMove]:
     fabric, numbers = bench.fabric, strand_numbers(bench.fabric)
     for host, plane, side in np.argwhere(first.strand != bench.strand).tolist():
-        name = f"{fabric.hosts[host]} {fabric.port_model(plane).strands[side]} plane {plane}"
+        name = f"{fabric.hosts[host]} {fabric.port_model.strands[side]} plane {plane}"
         before, after = (each.strand[host, plane, side] for each in (first, bench))
         cable = cable_name(numbers[host, plane, side])
         yield StrandMove(name, cable, _named(bench, before), _named(bench, after))
@@ -423,12 +441,6 @@ def _moves(first: Bench, bench: Bench) -> Iterator[StrandMove]:
         before, after = (each.trunk[row, end] for each in (first, bench))
         cable = cable_name(bench.cables.trunk_number[row], is_trunk=True)
         yield StrandMove(f"trunk {row}", cable, _named(bench, before), _named(bench, after))
-
-
-def _needed(moves: list[StrandMove]) -> list[StrandMove]:
-    """Without what is only unplugged from a port that nothing else goes into."""
-    filled = {move.after for move in moves}
-    return [move for move in moves if move.after is not None or move.before in filled]
 
 
 def _ordered(moves: list[StrandMove]) -> Iterator[StrandMove]:

@@ -178,7 +178,7 @@ def ends_in_place(configuration: Configuration, nodes: Sequence[int]) -> LooseEn
     """
     ends = loose_ends(configuration.topology, nodes)
     fabric = configuration.cabling.fabric
-    model = fabric.port_model(0)
+    model = fabric.port_model
     if model.has_states:
         raise InfeasibleError(
             Reason.STATES,
@@ -217,7 +217,7 @@ def _meeting(configuration: Configuration, circuit: int, side: int) -> int:
     first = configuration.link[circuit, 0]
     ends = configuration.topology.tail, configuration.topology.head
     host = configuration.host[ends[side][first]]
-    sided = cabling.fabric.port_model(plane).has_b_side
+    sided = cabling.fabric.port_model.has_b_side
     switch = cabling.b_switch if side and sided else cabling.a_switch
     return int(switch[host, plane])
 
@@ -238,7 +238,7 @@ def _left_over(configuration: Configuration, place: int, block: EndBlock) -> str
 
 def _ends_anywhere(configuration: Configuration, nodes: Sequence[int]) -> LooseEnds:
     """Ends that can all be joined, two by two where circuits are two-way."""
-    model = configuration.cabling.fabric.port_model(0)
+    model = configuration.cabling.fabric.port_model
     two_way = model.is_bidirectional
     ends = loose_ends(configuration.topology, nodes, two_way=two_way)
     if not ends.num_joinings():
@@ -257,7 +257,7 @@ def _rebuilt(
     topology = spliced_topology(configuration.topology, ends.gone, way.joined)
     stays = np.isin(np.arange(configuration.topology.num_nodes), ends.gone, invert=True)
     cabling, host = configuration.cabling, configuration.host[stays]
-    model = cabling.fabric.port_model(0)
+    model = cabling.fabric.port_model
     planes: Planes | None = None
     if where is Where.IN_PLACE:
         planes = _planes_in_place(configuration, topology, ends, way)
@@ -292,7 +292,7 @@ def _planes_in_place(
         if ends.twin is not None:
             other = of_out[way.joined[at]]
             # A circuit has two directions: it is made once, from its A end.
-            has_sides = configuration.cabling.fabric.port_model(0).has_b_side
+            has_sides = configuration.cabling.fabric.port_model.has_b_side
             if backward[loose] if has_sides else other < at:
                 continue
             back = number[ends.into[other]]
@@ -300,7 +300,7 @@ def _planes_in_place(
         new_planes.append(configuration.plane[circuit[loose]])
     rows = np.concatenate([rows, np.array(new_rows, dtype=np.int64).reshape(-1, 2)])
     plane = np.concatenate([plane, np.array(new_planes, dtype=plane.dtype)])
-    model = configuration.cabling.fabric.port_model(0)
+    model = configuration.cabling.fabric.port_model
     return Planes(
         *(model, topology, rows.astype(np.int32), plane.astype(np.int32)),
         int(plane.max()) + 1,

@@ -9,13 +9,7 @@ import numpy as np
 
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.light import topology_of
-from ocs_codesign.fabric.rewiring.stages import (
-    Staged,
-    Transition,
-    ordered_parts,
-    slowest_change,
-    stages_of,
-)
+from ocs_codesign.fabric.rewiring.stages import Staged, Transition, ordered_parts, stages_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,20 +38,18 @@ def configuration_change(before: Configuration, after: Configuration) -> Configu
     """The stages of ``staged`` as cross-connects; whole planes where planes have three stages.
 
     A circuit of three stages may take another way through the middle although its ends stay, so
-    that only whole planes can change there. The slowest switch says how long a change takes. Raises
-    ValueError for configurations on different cables or of different hosts.
+    that only whole planes can change there. Every plane has its own dead time. Raises ValueError
+    for configurations on different cables or of different hosts.
     """
     if before.cabling is not after.cabling:
         raise ValueError("the configurations are on different cables")
     if not np.array_equal(before.host, after.host):
         raise ValueError("the configurations are of different hosts")
     fabric = before.cabling.fabric
-    costs = [switch.profile.change for switch in fabric.switches]
-    cost = slowest_change(costs, max(before.num_circuits, 1))
     gone, come = _rows_not_in(after, before), _rows_not_in(before, after)
     old, kept = _circuits(before, gone)
     new, _ = _circuits(after, come)
-    model = fabric.port_model(0)
+    model = fabric.port_model
     change = Transition(
         model,
         before.topology.num_nodes,
@@ -65,14 +57,15 @@ def configuration_change(before: Configuration, after: Configuration) -> Configu
         plane_stops=model is PortModel.RESTRICTED,
     )
     has_trunks = bool(len(before.cabling.trunks))
-    parts, service = ordered_parts(change, cost, whole_planes=has_trunks)
+    parts, service = ordered_parts(change, overlap=fabric.overlap, whole_planes=has_trunks)
+    made = stages_of(change, parts, fabric.dead_time_s, overlap=fabric.overlap)
     stages = tuple(
         replace(
             stage,
             delete=gone[np.isin(before.circuit[gone], old[deletes])],
             create=come[np.isin(after.circuit[come], new[creates])],
         )
-        for stage, (deletes, creates) in zip(stages_of(change, parts, cost), parts, strict=True)
+        for stage, (deletes, creates) in zip(made, parts, strict=True)
     )
     return ConfigurationChange(stages, service, before, after)
 
@@ -109,6 +102,6 @@ def _ends(configuration: Configuration, circuits: NDArray[np.int64]) -> NDArray[
     link = configuration.link[circuits, 0]
     topology = configuration.topology
     nodes = np.stack([topology.tail[link], topology.head[link]], axis=1)
-    if configuration.cabling.fabric.port_model(0) is PortModel.MATCHING:
+    if configuration.cabling.fabric.port_model is PortModel.MATCHING:
         nodes.sort(axis=1)
     return np.column_stack([configuration.plane[circuits], nodes]).astype(np.int32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -14,7 +15,7 @@ from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.rewiring.state import checked_state, state_circuits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -81,14 +82,14 @@ def circuits_of_node(configuration: Configuration, up: NDArray[np.int32] | None)
         ends = np.stack([topology.tail[link], topology.head[link]], axis=1)
     else:
         ends = up[:, 1:]
-    if not configuration.cabling.fabric.port_model(0).is_bidirectional:
+    if not configuration.cabling.fabric.port_model.is_bidirectional:
         ends = ends[:, :1]
     return int(np.bincount(ends.ravel(), minlength=topology.num_nodes).min())
 
 
 def planes_that_cut(configuration: Configuration, up: NDArray[np.int32]) -> list[int]:
     """The planes without which the circuits that are up do not join all nodes."""
-    model = configuration.cabling.fabric.port_model(0)
+    model = configuration.cabling.fabric.port_model
     nodes = configuration.topology.num_nodes
     planes = np.unique(up[:, 0]).tolist()
     return [p for p in planes if connectivity(up[up[:, 0] != p], model, nodes) is None]
@@ -396,12 +397,17 @@ def staged(
     if len(before) != len(after):
         raise ValueError(f"held has {len(before)} planes and target has {len(after)}")
     change = change_of(before, after, port_model, plane_stops=plane_stops)
-    parts, service = ordered_parts(change, cost)
-    return RewiringPlan(stages_of(change, parts, cost), service, port_model, before, after)
+    parts, service = ordered_parts(change, overlap=cost.overlap)
+
+    def dead_time_s(num_changed: Mapping[int, int]) -> Fraction:
+        return cost.dead_time_s(sum(num_changed.values()))
+
+    stages = stages_of(change, parts, dead_time_s, overlap=cost.overlap)
+    return RewiringPlan(stages, service, port_model, before, after)
 
 
 def ordered_parts(
-    change: Transition, cost: Change, *, whole_planes: bool = False
+    change: Transition, *, overlap: bool, whole_planes: bool = False
 ) -> tuple[list[Part], Service]:
     """Which old circuits go and which new ones come in every stage, and whether that is hitless.
 
@@ -409,7 +415,7 @@ def ordered_parts(
     """
     every_old, every_new = np.ones(len(change.old), bool), np.ones(len(change.new), bool)
     planes = change.changing_planes()
-    if planes and not cost.overlap:
+    if planes and not overlap:
         return [(every_old, every_new)], Service.FABRIC_STOPS
     order, verdict = plane_order(change)
     whole = [(change.old[:, 0] == plane, change.new[:, 0] == plane) for plane in order]
@@ -446,24 +452,28 @@ def _with_creates(change: Transition, batches: list[NDArray[np.int64]]) -> list[
     return parts
 
 
-def stages_of(change: Transition, parts: list[Part], cost: Change) -> tuple[Stage, ...]:
-    """The stages in which these parts of a change are made, one after the other."""
+def stages_of(
+    change: Transition,
+    parts: list[Part],
+    dead_time_s: Callable[[Mapping[int, int]], Fraction],
+    *,
+    overlap: bool,
+) -> tuple[Stage, ...]:
+    """The stages in which these parts of a change are made, one after the other.
+
+    ``dead_time_s`` is that of a change of so many circuits of each plane.
+    """
     old, new = np.ones(len(change.old), bool), np.zeros(len(change.new), bool)
     stages = []
     for deletes, creates in parts:
         old = old & ~deletes
         planes = np.union1d(change.old[deletes, 0], change.new[creates, 0]).tolist()
         up = change.up(old, new, planes[0])
-        if not cost.overlap:
+        if not overlap:
             up = up[:0]
         proof = connectivity(up, change.port_model, change.num_nodes)
-        dead_time_s = cost.dead_time_s(int(np.count_nonzero(creates)))
         gone, come = change.old[deletes], change.new[creates]
-        stages.append(Stage(tuple(planes), gone, come, up, proof, dead_time_s))
+        waits_s = dead_time_s(Counter(come[:, 0].tolist()))
+        stages.append(Stage(tuple(planes), gone, come, up, proof, waits_s))
         new = new | creates
     return tuple(stages)
-
-
-def slowest_change(changes: Iterable[Change], num_circuits: int) -> Change:
-    """The one with the longest dead time if so many circuits change."""
-    return max(changes, key=lambda cost: cost.dead_time_s(num_circuits))

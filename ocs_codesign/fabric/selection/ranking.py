@@ -258,7 +258,7 @@ def _planned(
     options, embeddings = zip(*fitting, strict=True)
     model = embeddings[0].cabling.fabric.cost_model
     legs = workload.trace.legs().priced(options, model) if legs is None else legs
-    problem = legs_problem(legs, embeddings)
+    problem = legs_problem(legs, embeddings, cold_start=workload.cold_start)
     only = np.zeros(problem.num_steps, dtype=int)
     plan = price_plan(problem, only) if len(fitting) == 1 else checked_plan(problem)
     times = part_times(plan, legs, embeddings[0].cabling.fabric.cost_model)

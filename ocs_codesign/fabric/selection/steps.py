@@ -25,11 +25,9 @@ from ocs_codesign.circuits.sequences import MAX_NODES, search_sequences
 from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.progress import tell_phase
-from ocs_codesign.core.quantities import exact
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.embedding.embed import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError
-from ocs_codesign.fabric.rewiring.stages import slowest_change
 from ocs_codesign.fabric.rewiring.state import DARK, plane_state
 from ocs_codesign.schedules.design import Question, build, verified
 from ocs_codesign.search.bases import Effort
@@ -115,46 +113,36 @@ def _phases(leg: Leg, phased: PhasedAlltoall) -> list[Leg]:
     return parts
 
 
-def legs_problem(legs: TraceLegs, embeddings: Sequence[Embedding]) -> LegProblem:
+def legs_problem(
+    legs: TraceLegs, embeddings: Sequence[Embedding], *, cold_start: bool = True
+) -> LegProblem:
     """Which option to hold for every leg, in seconds; ``embeddings`` share their cables."""
     delta, first = _change_times(embeddings)
+    first = first if cold_start else 0 * first
     return legs.problem(embeddings[0].cabling.fabric.cost_model, delta, first=first)
 
 
 def _change_times(embeddings: Sequence[Embedding]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Dead times in seconds: from each configuration to each, and of making each from nothing.
 
-    Only circuits that come count. Planes change side by side and the slowest decides, each with its
-    slowest switch; without ``overlap`` all circuits are changed in one go, with the slowest of all.
+    Only circuits that come count; see ``Fabric.dead_time_s``.
     """
     fabric = embeddings[0].cabling.fabric
     states = np.stack([plane_state(each.planes, fabric.num_planes) for each in embeddings])
-    nodes = states.shape[2]
     ends = 2 if embeddings[0].planes.port_model is PortModel.MATCHING else 1
     before = np.concatenate([states, np.full_like(states[:1], DARK)])
     comes = (before[:, None] != states[None]) & (states[None] != DARK)
     changed = comes.sum(axis=3) // ends  # from, to, plane
-    costs = [
-        slowest_change((switch.profile.change for switch in fabric.switches_of(plane)), nodes)
-        for plane in range(fabric.num_planes)
-    ]
-    whole = slowest_change(costs, states[0].size)
-    if not whole.overlap:
-        changed, costs = changed.sum(axis=2, keepdims=True), [whole]
-    times = np.empty(changed.shape[:2], dtype=object)
-    for at in np.ndindex(times.shape):
-        numbers = changed[at].tolist()
-        times[at] = max(
-            cost.dead_time_s(number) for cost, number in zip(costs, numbers, strict=True)
-        )
-    first = times[-1] if whole.cold_start else np.full(len(states), Fraction(0), dtype=object)
-    return times[:-1], first
+    counts, kind = np.unique(changed.reshape(-1, fabric.num_planes), axis=0, return_inverse=True)
+    dead = [fabric.dead_time_s(dict(enumerate(count))) for count in counts.tolist()]
+    times = np.array(dead, dtype=object)[kind.ravel()].reshape(changed.shape[:2])
+    cold_start = any(switch.profile.change.cold_start for switch in fabric.switches)
+    return times[:-1], times[-1] if cold_start else 0 * times[-1]
 
 
 def part_times(plan: LegPlan, legs: TraceLegs, model: CostModel) -> tuple[PartTime, ...]:
     """Where the time of a plan goes: a line for each part, phase and option, in order."""
     many = plan.problem.num_topologies
-    alpha, bandwidth = exact(model.alpha_s), exact(model.node_bandwidth_Bps)
     key = (legs.job * len(legs.legs) + legs.rows) * many + plan.choice
     kinds, counts = np.unique(key, return_counts=True)
     waits: defaultdict[int, Fraction] = defaultdict(Fraction)
@@ -170,6 +158,7 @@ def part_times(plan: LegPlan, legs: TraceLegs, model: CostModel) -> tuple[PartTi
         place = (part, leg.phase, option)
         held = merged.get(place)
         total = count + (held.count if held else 0)
+        by_steps, by_bytes = model.parts_s(cost.steps, cost.t_b, leg.message_bytes)
         merged[place] = PartTime(
             part,
             leg.collective,
@@ -177,8 +166,8 @@ def part_times(plan: LegPlan, legs: TraceLegs, model: CostModel) -> tuple[PartTi
             option,
             cost,
             total,
-            alpha * cost.steps * total,
-            cost.t_b * leg.message_bytes / bandwidth * total,
+            by_steps * total,
+            by_bytes * total,
             waits[kind] + (held.reconfiguration_s if held else 0),
             leg.forest_parts[option],
         )
@@ -190,8 +179,12 @@ def part_times(plan: LegPlan, legs: TraceLegs, model: CostModel) -> tuple[PartTi
 
 def fabric_question(fabric: Fabric) -> Question:
     """The working hosts are nodes and their ports the degree; two-way circuits ask for two ways."""
-    models = {fabric.port_model(plane) for plane in range(fabric.num_planes)}
-    both = all(model.is_bidirectional for model in models)
+    both = fabric.port_model.is_bidirectional
+    if len(np.unique(fabric.planes_of_hosts()[: fabric.num_working_hosts])) > 1:
+        raise ValueError(
+            "the fabric's working hosts differ in ports: designs have as many at every node; "
+            "deploy puts a recipe on it"
+        )
     return Question(fabric.num_working_hosts, fabric.num_ports_per_host, both)
 
 
@@ -279,11 +272,8 @@ def _most_gain(
     num_configurations: int,
 ) -> InsideBound:
     """Every phase takes a step, and one circuit changes at least: no sequence can do better."""
-    changes = [switch.profile.change for switch in fabric.switches]
-    change = slowest_change(changes, 1)
-    if change.overlap:
-        change = min(changes, key=lambda cost: cost.dead_time_s(1))
-    dead = change.dead_time_s(1) * (num_configurations - 1)
+    least = min(fabric.dead_time_s({plane: 1}) for plane in range(fabric.num_planes))
+    dead = least * (num_configurations - 1)
     sizes, model = alltoall_sizes(workload), fabric.cost_model
     if not sizes:
         return InsideBound(Collective.ALLTOALL, Fraction(0), dead, num_configurations)
@@ -335,6 +325,8 @@ class AllowedChanges(Enum):
 class Workload:
     """Jobs with names one after the other, all of them ``repeat`` times.
 
+    Without ``cold_start`` the circuits are there before the first.
+
     Raises ValueError for an empty name, jobs of the same name, and what a Trace refuses.
 
     >>> mix = Workload("mix", (Job("allreduce", 8, name="sum"), Job("alltoall", 1, name="swap")))
@@ -346,6 +338,7 @@ class Workload:
     jobs: tuple[Job, ...]
     repeat: int = 1
     allowed: AllowedChanges = AllowedChanges.NONE
+    cold_start: bool = True
 
     def __post_init__(self) -> None:
         if not self.name.strip() or not all(job.name.strip() for job in self.jobs):
@@ -358,9 +351,10 @@ class Workload:
 
     @classmethod
     def of(cls, collectives: Iterable[Collective], message_bytes: float) -> Workload:
-        """Collectives one after the other, each of M = ``message_bytes``."""
+        """Collectives one after the other, each of M = ``message_bytes``, on circuits in place."""
         names = tuple(dict.fromkeys(collective.name for collective in collectives))
-        return cls(", ".join(names), tuple(Job(name, message_bytes, name=name) for name in names))
+        jobs = tuple(Job(name, message_bytes, name=name) for name in names)
+        return cls(", ".join(names), jobs, cold_start=False)
 
     @property
     def trace(self) -> Trace:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.core.quantities import format_bandwidth, format_size, format_time
-from ocs_codesign.faces.answers.cost import proof_json
-from ocs_codesign.faces.answers.plan import changes_sections, circuits_facts, circuits_json
+from ocs_codesign.faces.answers.compare import raced_sections
+from ocs_codesign.faces.answers.declared import made, records, table
+from ocs_codesign.faces.answers.plan import Changing, changes_sections, circuits_facts
 from ocs_codesign.faces.answers.sections import Facts, Table, counted
 from ocs_codesign.faces.answers.texts import (
     MAX_FRACTION,
-    cost_json,
     cost_text,
     far_above_text,
     graph_bound_text,
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.faces.answers.cost import Subject
     from ocs_codesign.faces.answers.sections import Section
+    from ocs_codesign.schedules.compare.comparison import Comparison
     from ocs_codesign.schedules.design import Design
     from ocs_codesign.schedules.files.designs import DesignVerdict, LoadedDesign
     from ocs_codesign.schedules.forest.choice import Choice, Contender, Contenders
-    from ocs_codesign.schedules.paths.certificates import PathTable, Throughput
+    from ocs_codesign.schedules.paths.certificates import PathTable
     from ocs_codesign.schedules.paths.channels import Channelled
     from ocs_codesign.schedules.registry import Made
     from ocs_codesign.verification.sends import Witness
@@ -47,47 +48,31 @@ if TYPE_CHECKING:
 # What a message could take: forests in parts, BFB and others, as an answer.
 
 
-_COLUMNS = ("time", "over bound", "steps", "t_b", "trees", "height", "parts", "chunk", "schedule")
+def _chunk_bytes(contender: Contender, choice: Choice) -> float | None:
+    pipeline = contender.pipeline
+    if pipeline is None:
+        return None
+    return float(pipeline.chunk_bytes(choice.message_bytes, contender.num_parts))
 
 
-def choice_json(choice: Choice) -> dict[str, Any]:
-    """The JSON form of what was compared for a message, the best first."""
-    contenders = [
-        {
-            "schedule": one.maker,
-            **cost_json(one.cost),
-            "t_b_float": float(one.cost.t_b),
-            "time_s": float(choice.time_s(one.cost)),
-            **_forest_json(choice, one),
-        }
-        for one in choice.contenders
-    ]
-    return {
-        "message_bytes": float(choice.message_bytes),
-        "alpha_s": float(choice.model.alpha_s),
-        "node_bandwidth_Bps": float(choice.model.node_bandwidth_Bps),
-        "contenders": contenders,
-        "bound": {**cost_json(choice.least), "time_s": float(choice.time_s(choice.least))},
-        "over_bound": over_bound(choice, choice.best),
-        "full_pipeline_s": choice.pipelined_s,
-        "over_full_pipeline": float(choice.time_s(choice.best.cost)) / choice.pipelined_s,
-    }
-
-
-def _forest_json(choice: Choice, one: Contender) -> dict[str, Any]:
-    if one.pipeline is None:
-        return {}
-    return {
-        "trees": one.pipeline.trees_a_unit,
-        "height": one.height,
-        "parts": one.num_parts,
-        "chunk_bytes": float(one.pipeline.chunk_bytes(choice.message_bytes, one.num_parts)),
-    }
+made(
+    "contender",
+    time_s=lambda contender, choice: float(choice.time_s(contender.cost)),
+    height=lambda contender: contender.pipeline and contender.height,
+    parts=lambda contender: contender.pipeline and contender.num_parts,
+    chunk_bytes=_chunk_bytes,
+)
+made(
+    "choice",
+    bound=lambda choice: {**records()["cost"].json(choice.least), "time_s": float(choice.least_s)},
+    over_bound=lambda choice: over_bound(choice, choice.best),
+    over_full_pipeline=lambda choice: float(choice.time_s(choice.best.cost)) / choice.pipelined_s,
+)
 
 
 def over_bound(choice: Choice, one: Contender) -> float:
     """How many times what nothing beats a contender takes."""
-    return float(choice.time_s(one.cost) / choice.time_s(choice.least))
+    return float(choice.time_s(one.cost) / choice.least_s)
 
 
 def choices_sections(collectives: Sequence[str], choices: Sequence[Choice]) -> Iterator[Section]:
@@ -96,11 +81,23 @@ def choices_sections(collectives: Sequence[str], choices: Sequence[Choice]) -> I
         yield ""
         size = format_size(float(choice.message_bytes))
         yield f"{model_text(f'{size}, {collective}', choice.model)}:"
-        yield Table(_COLUMNS, [_row(choice, one) for one in choice.contenders], 8)
-        least = format_time(float(choice.time_s(choice.least)))
+        yield table(
+            choice.contenders,
+            "time:time; over bound:.3f; steps=cost.steps; t_b=cost.t_b:.6g; "
+            "trees=pipeline.trees_a_unit; height; parts; chunk:size | schedule=maker",
+            choice,
+            time=lambda contender, choice: choice.time_s(contender.cost),
+            over_bound=lambda contender, choice: over_bound(choice, contender),
+            height=lambda contender: contender.pipeline and contender.height,
+            parts=lambda contender: contender.pipeline and contender.num_parts,
+            chunk=_chunk_bytes,
+        )
+        least = format_time(float(choice.least_s))
+        steps = "Nothing" if choice.overlaps else "In whole steps nothing"
+        joint = "or" if choice.overlaps else "and"
         yield (
-            f"Nothing takes less than {least}: {counted(choice.least.steps, 'step')} and the bytes "
-            f"at t_b {float(choice.least.t_b):.6g}. {_pipeline_text(choice)}"
+            f"{steps} takes less than {least}: {counted(choice.least.steps, 'step')} {joint} the "
+            f"bytes at t_b {float(choice.least.t_b):.6g}. {_pipeline_text(choice)}"
         )
 
 
@@ -112,22 +109,6 @@ def _pipeline_text(choice: Choice) -> str:
     return (
         f"The first takes {more} than (sqrt(T_B) + sqrt((H - 1) alpha))^2 = {format_time(full)}, "
         f"what full steps through trees of height H = {choice.best.height} take."
-    )
-
-
-def _row(choice: Choice, one: Contender) -> tuple[str, ...]:
-    facts = _forest_json(choice, one)
-    texts = [str(facts.get(name, "-")) for name in ("trees", "height", "parts")]
-    if facts:
-        texts.append(format_size(facts["chunk_bytes"]))
-    return (
-        format_time(float(choice.time_s(one.cost))),
-        f"{over_bound(choice, one):.3f}",
-        str(one.cost.steps),
-        f"{float(one.cost.t_b):.6g}",
-        *texts,
-        *["-"] * (not facts),
-        one.maker,
     )
 
 
@@ -157,20 +138,22 @@ class ForestCosts:
         return [field.choice(self.asked.model, size) for size in self.asked.sizes_bytes]
 
 
-def forest_costs_json(costs: ForestCosts) -> dict[str, Any]:
-    """The JSON form: of every half what is known of trees and others, and the messages."""
-    halves = [
-        {
-            "collective": half.name,
-            "bound": cost_json(field.least),
-            "attained": field.optimum.is_attained,
-            "schedules": [_schedule_json(*row) for row in _rows(field)],
-            "messages": [choice_json(choice) for choice in costs.choices(field)],
-        }
-        for half, field in zip(costs.halves, costs.fields, strict=True)
-    ]
-    hosts = costs.network.num_hosts
-    return {**costs.subject.json(costs.collective), "hosts": hosts, "halves": halves}
+made(
+    "half",
+    collective=lambda pair: pair[0].name,
+    bound=lambda pair: pair[1].least,
+    attained=lambda pair: pair[1].optimum.is_attained,
+    messages=lambda pair, costs: costs.choices(pair[1]),
+    schedules=lambda pair: _rows(pair[1]),
+)
+made(
+    "forest_cost",
+    schedule=lambda row: row[0].maker,
+    cost=lambda row: row[0].cost,
+    trees=lambda row: row[0].pipeline and row[0].pipeline.trees_a_unit,
+    least_t_b=lambda row: row[1],
+)
+made("build.forest_costs", halves=lambda costs: zip(costs.halves, costs.fields, strict=True))
 
 
 def _rows(field: Contenders) -> Iterator[tuple[Contender, Fraction]]:
@@ -178,11 +161,6 @@ def _rows(field: Contenders) -> Iterator[tuple[Contender, Fraction]]:
     for one in (*field.others, *field.forests()):
         limit = one.cost.t_b if one.pipeline is None else one.pipeline.steady_state_t_b
         yield one, limit
-
-
-def _schedule_json(one: Contender, limit: Fraction) -> dict[str, Any]:
-    trees = {} if one.pipeline is None else {"trees": one.pipeline.trees_a_unit}
-    return {"schedule": one.maker, **cost_json(one.cost), **trees, "least_t_b": str(limit)}
 
 
 def forest_costs_sections(costs: ForestCosts) -> Iterator[Section]:
@@ -216,7 +194,7 @@ def _messages(costs: ForestCosts, field: Contenders) -> Iterator[Section]:
         found = {id(one.pipeline or one): one for one in choice.contenders}
         mine = [found[id(one.pipeline or one)] for one in order]
         best = mine.index(choice.best) + 1
-        least = format_time(float(choice.time_s(choice.least)))
+        least = format_time(float(choice.least_s))
         rows.append((format_size(size), least, str(best), *(_cell(choice, one) for one in mine)))
     model = costs.asked.model
     alpha, bandwidth = format_time(model.alpha_s), format_bandwidth(model.node_bandwidth_Bps)
@@ -231,24 +209,25 @@ def _cell(choice: Choice, one: Contender) -> str:
     return time if one.pipeline is None else f"{time} /{one.num_parts}"
 
 
-def built_json(
-    record: dict[str, Any], made: Made | None, least: Cost | None, directory: str
-) -> dict[str, Any]:
-    """The record of the design, what is proven of it and of its graph, and where it is."""
-    proof: dict[str, Any] = {} if least is None else {"topology_bound": cost_json(least)}
-    if made is not None and made.exact is not None:
-        proof |= proof_json(made.exact)
-    elif made is not None and made.bound is not None:
-        proof["t_b_bound"] = str(made.bound)
-    if made is not None and made.choices:
-        proof["choices"] = [choice_json(choice) for choice in made.choices]
-    if made is not None and made.height is not None:
-        proof["forest"] = {"height": made.height, "loss": str(made.loss)}
-    return {**record, **proof, "out": directory}
+made(
+    "build.built",
+    t_b_bound=lambda _, made: None if made.exact is not None else made.bound,
+    choices=lambda _, made: made.choices or None,
+    forest=lambda _, made: (
+        None if made.height is None else {"height": made.height, "loss": str(made.loss)}
+    ),
+)
 
 
 def built_sections(
-    answer: dict[str, Any], design: Design, made: Made, least: Cost | None, forest: Cost | None
+    record: dict[str, Any],
+    made: Made,
+    least: Cost | None,
+    directory: str,
+    compared: Comparison | None,
+    *,
+    design: Design,
+    forest: Cost | None,
 ) -> Iterator[Section]:
     """What was built.
 
@@ -256,25 +235,31 @@ def built_sections(
     on the same graph can, ``forest`` what one costs there, None where it is not known.
     """
     bound = made.bound
-    maker, _, proof = answer["schedule"].partition(", ")
+    maker, _, proof = record["schedule"].partition(", ")
     yield Facts(
-        ("recipe", answer["recipe"]),
-        ("graph", answer["graph"]),
-        ("nodes, degree", f"{answer['nodes']}, {answer['degree']}"),
-        ("collective", answer["collective"]),
+        ("recipe", record["recipe"]),
+        ("graph", record["graph"]),
+        ("nodes, degree", f"{record['nodes']}, {record['degree']}"),
+        ("collective", record["collective"]),
         ("cost", f"{cost_text(design.cost)}, verified"),
         ("bound", None if proof or bound is None else _bound_text(design.cost.t_b, bound)),
         ("bound of this graph", least and graph_bound_text(design.cost, least, design.collective)),
         ("proof", proof or None),
         ("trees", None if made.height is None else _trees_text(made.height, made.loss)),
-        ("schedule", f"{maker}, {answer['num_sends']:,} sends"),
-        ("chunks a shard", answer["num_chunks"]),
-        ("saved in", answer["out"]),
+        ("schedule", f"{maker}, {record['num_sends']:,} sends"),
+        ("chunks a shard", record["num_chunks"]),
+        ("saved in", directory),
     )
-    compared = proof or maker.startswith("forest") or "choices" in answer
-    if least is not None and not compared and is_far_above(design.cost, least):
+    is_best = proof or maker.startswith("forest") or made.choices
+    if least is not None and not is_best and is_far_above(design.cost, least):
         yield ""
         yield far_above_text(design.cost, least, forest)
+    halves = [half.name for half in design.collective.halves()]
+    if len(made.choices) < len(halves):
+        halves = [design.collective.name] * len(made.choices)
+    yield from choices_sections(halves, made.choices)
+    if compared is not None:
+        yield from raced_sections(compared)
 
 
 def _trees_text(height: int, loss: Fraction | None) -> str:
@@ -296,32 +281,33 @@ def _bound_text(t_b: Fraction, least: Fraction) -> str:
 _PLACES = ("row", "step", "link", "root", "chunk", "node", "plane")
 
 
-def verify_json(loaded: LoadedDesign, found: DesignVerdict) -> dict[str, Any]:
-    """What a replay found of a loaded design."""
-    schedule, cost = loaded.schedule, found.verdict.cost
-    return {
-        "ok": found.witness is None,
-        "recipe": loaded.recipe,
-        "nodes": schedule.topology.num_nodes,
-        "degree": _degree(loaded),
-        "collective": schedule.collective.name,
-        **cost_json(cost),
-        "t_b_float": float(cost.t_b),
-        "max_load_per_step": [str(load) for load in found.verdict.max_loads],
-        "num_chunks": schedule.num_chunks,
-        "num_sends": schedule.num_sends,
-        **{name: switches for name, switches in _able(loaded) if switches},
-        "claimed": None if loaded.claimed is None else cost_json(loaded.claimed),
-        **_program_json(loaded, found),
-        "witness": None if found.witness is None else _witness_json(loaded, found.witness),
-    }
+made(
+    "build.verify",
+    ok=lambda _, found: found.witness is None,
+    degree=lambda loaded: _degree(loaded),
+    multicast=lambda loaded: sorted(loaded.abilities.multicast) or None,
+    aggregate=lambda loaded: sorted(loaded.abilities.aggregate) or None,
+    programmed=lambda loaded, found: (
+        None
+        if loaded.circuits is None or found.changing is None
+        else Changing(loaded.circuits, found.changing)
+    ),
+)
+made(
+    "programmed",
+    recipes=lambda _, loaded: () if loaded.program is None else loaded.program.recipes,
+    recipe_of_step=lambda _, loaded: (
+        () if loaded.program is None else loaded.program.recipe_of_step
+    ),
+)
 
 
 def verify_sections(loaded: LoadedDesign, found: DesignVerdict) -> Iterator[Section]:
     """The same where people read it: the witness, or all that was replayed."""
     schedule, changing, circuits = loaded.schedule, found.changing, loaded.circuits
     if found.witness is not None:
-        yield f"Not valid: {_witness_text(_witness_json(loaded, found.witness))}."
+        witness = records()["witness"].json(found.witness, loaded)
+        yield f"Not valid: {_witness_text(witness)}."
         return
     changes: list[tuple[str, object]] = []
     if changing is None or circuits is None:
@@ -339,7 +325,8 @@ def verify_sections(loaded: LoadedDesign, found: DesignVerdict) -> Iterator[Sect
         ("cost", cost_text(found.verdict.cost)),
         ("claimed", None if loaded.claimed is None else "the same"),
         *changes,
-        *((f"{name} in switches", len(each) or None) for name, each in _able(loaded)),
+        ("multicast in switches", len(loaded.abilities.multicast) or None),
+        ("aggregate in switches", len(loaded.abilities.aggregate) or None),
         ("sends", f"{schedule.num_sends:,}"),
         ("chunks a shard", schedule.num_chunks),
     )
@@ -350,44 +337,20 @@ def verify_sections(loaded: LoadedDesign, found: DesignVerdict) -> Iterator[Sect
         yield from changes_sections(changing.changes)
 
 
-def _able(loaded: LoadedDesign) -> list[tuple[str, list[int]]]:
-    """The switches that must be able to copy what they get, and those that must add it up."""
-    able = loaded.abilities
-    return [("multicast", sorted(able.multicast)), ("aggregate", sorted(able.aggregate))]
-
-
 def _degree(loaded: LoadedDesign) -> int:
     circuits = loaded.circuits
     return loaded.schedule.topology.degree if circuits is None else circuits.num_planes
 
 
-def _program_json(loaded: LoadedDesign, found: DesignVerdict) -> dict[str, Any]:
-    """Fields about circuits, none if they do not change."""
-    if loaded.circuits is None or found.changing is None:
-        return {}
-    claims = loaded.program
-    return {
-        "recipes": [] if claims is None else list(claims.recipes),
-        "recipe_of_step": [] if claims is None else list(claims.recipe_of_step),
-        **circuits_json(loaded.circuits, found.changing),
-    }
+made(
+    "witness",
+    tail=lambda witness, loaded: _end(witness, loaded.schedule.topology.tail),
+    head=lambda witness, loaded: _end(witness, loaded.schedule.topology.head),
+)
 
 
-def _witness_json(loaded: LoadedDesign, witness: Witness) -> dict[str, Any]:
-    topology, link = loaded.schedule.topology, witness.link
-    plane = {} if loaded.circuits is None else {"plane": witness.plane}
-    return {
-        "rule": witness.rule,
-        "row": witness.row,
-        "step": witness.step,
-        "link": link,
-        "tail": None if link is None else int(topology.tail[link]),
-        "head": None if link is None else int(topology.head[link]),
-        "root": witness.root,
-        "chunk": witness.chunk,
-        "node": witness.node,
-        **plane,
-    }
+def _end(witness: Witness, nodes: Any) -> int | None:
+    return None if witness.link is None else nodes[witness.link]
 
 
 def _witness_text(witness: dict[str, Any]) -> str:
@@ -411,50 +374,47 @@ KINDS = {
 _SHOWN_LINKS = 8
 
 
-def paths_json(
-    kind: str, table: PathTable, best: Throughput, channelled: Channelled | None = None
-) -> dict[str, Any]:
-    """A table of a kind of KINDS beside the best routing without rules.
-
-    ``cycle`` is of links without channels; with those of ``channelled`` there is no deadlock.
-    """
-    topology, cycle = table.topology, dependency_cycle(table)
-    hops, time = table.hops(), table.time
-    pair = table.source * topology.num_nodes + table.node
-    busiest = _link_json(topology, table.busiest_link())
-    return {
-        "nodes": topology.num_nodes,
-        "degree": topology.degree,
-        "routing": kind,
-        "num_paths": table.num_paths,
-        "most_paths_of_a_pair": int(np.unique(pair, return_counts=True)[1].max()),
-        "num_parts": table.num_parts,
-        "t_b": str(time),
-        "t_b_float": float(time),
-        "proven_bound": str(table.bound),
-        "gap": float(time / table.bound - 1),
-        "optimal": time == table.bound,
-        "any_routing_t_b": str(best.time),
-        "any_routing_bound": str(best.bound),
-        "over_any_routing": float(time / best.bound),
-        "busiest_link": {**busiest, "load": str(table.worst_load)},
-        "shortest_path": int(hops.min()),
-        "longest_path": int(hops.max()),
-        "deadlock_free": cycle is None or channelled is not None,
-        "virtual_channels": None if channelled is None else _channels_json(channelled),
-        "cycle": None if cycle is None else [_link_json(topology, link) for link in cycle],
-    }
+def _link(topology: Topology, link: int) -> dict[str, int]:
+    return {"link": link, "tail": int(topology.tail[link]), "head": int(topology.head[link])}
 
 
-def _channels_json(channelled: Channelled) -> dict[str, Any]:
+def _most_paths(table: PathTable) -> int:
+    pair = table.source * table.topology.num_nodes + table.node
+    return int(np.unique(pair, return_counts=True)[1].max())
+
+
+def _cycle(table: PathTable) -> list[dict[str, int]] | None:
+    cycle = dependency_cycle(table)
+    return None if cycle is None else [_link(table.topology, link) for link in cycle]
+
+
+def _channels(channelled: Channelled | None) -> dict[str, Any] | None:
     """How many there are and at least must be, and the hops in each."""
+    if channelled is None:
+        return None
     num, channel = channelled.num_channels, channelled.table.channel
     hops = np.bincount([] if channel is None else channel, minlength=num)
     return {"num_channels": num, "least": channelled.least, "num_hops": hops.tolist()}
 
 
-def _link_json(topology: Topology, link: int) -> dict[str, int]:
-    return {"link": link, "tail": int(topology.tail[link]), "head": int(topology.head[link])}
+made(
+    "build.paths",
+    most_paths_of_a_pair=_most_paths,
+    gap=lambda table: float(table.time / table.bound - 1),
+    optimal=lambda table: table.time == table.bound,
+    over_any_routing=lambda table, _, best: float(table.time / best.bound),
+    busiest_link=lambda table: {
+        **_link(table.topology, table.busiest_link()),
+        "load": str(table.worst_load),
+    },
+    shortest_path=lambda table: table.hops().min(),
+    longest_path=lambda table: table.hops().max(),
+    deadlock_free=lambda table, _, __, channelled: (
+        channelled is not None or dependency_cycle(table) is None
+    ),
+    virtual_channels=lambda _, __, ___, channelled: _channels(channelled),
+    cycle=_cycle,
+)
 
 
 def paths_sections(answer: dict[str, Any]) -> Iterator[Section]:

@@ -7,14 +7,16 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.core.quantities import format_bandwidth, format_size, format_time
+from ocs_codesign.faces.answers.declared import excluded, made, records, table
 from ocs_codesign.faces.answers.sections import Facts, Recipes, Table, counted
 from ocs_codesign.graphs.handle import handle
 from ocs_codesign.jobs.cluster_design.candidates import Joining
 from ocs_codesign.jobs.cluster_design.cluster import SOURCE, memory_bytes
 from ocs_codesign.jobs.cluster_design.group_loads import PIPELINE
+from ocs_codesign.jobs.cluster_design.outcomes import BASE_POLICIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ocs_codesign.circuits.legs.options import FabricOption
     from ocs_codesign.faces.answers.sections import Section
@@ -30,17 +32,6 @@ if TYPE_CHECKING:
 
 
 _ALIKE = Fraction(1, 1000)
-
-
-def parts_json(outcome: JobOutcome) -> dict[str, Any]:
-    """Where the time of an iteration goes."""
-    return {
-        "compute_s": outcome.compute_s,
-        "exposed_s": dict(outcome.exposed_s),
-        "idle_s": outcome.idle_s,
-        "dark_s": outcome.dark_s,
-        "is_steady": outcome.is_steady,
-    }
 
 
 def division_text(candidate: Candidate) -> str:
@@ -115,9 +106,9 @@ def search_text(plan: CodesignPlan) -> Iterator[str]:
     if found.num_unsolved:
         notes.append(f"{found.num_unsolved} have all-to-alls that are too large to solve")
     if plan.num_unproven:
+        base = _listed([name for name in BASE_POLICIES if name in (plan.policies or BASE_POLICIES)])
         notes.append(
-            f"{plan.num_unproven} were tried with fifo and priority alone, and might gain by "
-            "another policy"
+            f"{plan.num_unproven} were tried with {base} alone, and might gain by another policy"
         )
     notes += [
         f"designs of {nodes} nodes with {counted(ports, 'port')} are those known, not searched long"
@@ -129,7 +120,7 @@ def search_text(plan: CodesignPlan) -> Iterator[str]:
 
 def explanation(plan: CodesignPlan) -> list[str]:
     """The winner in a few sentences: what dominates, why it lies so, and what would change it."""
-    told = [_dominates(plan.best), _why(plan), *_beside(plan), *_packets(plan)]
+    told = [_dominates(plan.best), _why(plan), *_idle(plan), *_beside(plan), *_packets(plan)]
     return [*told, _would_change(plan)]
 
 
@@ -169,11 +160,33 @@ def _why(plan: CodesignPlan) -> str:
     return f"{told}; the next division ({division_text(runner.candidate)}) takes {more}."
 
 
+def _idle(plan: CodesignPlan) -> Iterator[str]:
+    """Why some accelerators are not used, if they are not."""
+    used, there = plan.best.candidate.parallel.num_ranks, plan.cluster.num_accelerators
+    if used == there:
+        return
+    told = f"{there - used} of {there} accelerators are idle"
+    most = max(parallel.num_ranks for parallel in plan.divisions.fitting)
+    wider = (one for one in plan.ranked if one.candidate.parallel.num_ranks > used)
+    runner = next(wider, None)
+    if most <= used:
+        yield (
+            f"{told}: data, tensor, pipeline and expert parts divide the batch, heads, layers and "
+            f"experts of the model, and no such division that fits has more than {most} ranks."
+        )
+    elif runner is not None:
+        num = runner.candidate.parallel.num_ranks
+        yield f"{told}: the fastest of more, on {num}, takes {_more(runner, plan.best)}."
+    elif plan.explored.unseen:
+        yield f"{told}: no division that uses more was simulated."
+    else:
+        yield f"{told}: those that use more lie unevenly on servers, or their bounds are no better."
+
+
 def _beside(plan: CodesignPlan) -> Iterator[str]:
     parts = []
     for one in plan.baselines:
         if one.outcome is None:
-            parts.append(f"{one.name}: {one.note}")
             continue
         name = one.name
         if one.outcome.candidate.joining is Joining.FAT_TREE:
@@ -181,7 +194,8 @@ def _beside(plan: CodesignPlan) -> Iterator[str]:
             name += f" of equal cost, at {share:.0f} % of the bandwidth,"
         note = f" ({one.note})" if one.note else ""
         parts.append(f"{name} takes {_more(one.outcome, plan.best)}{note}")
-    yield f"Beside it: {'; '.join(parts)}."
+    if parts:
+        yield f"Beside it: {'; '.join(parts)}."
 
 
 def _packets(plan: CodesignPlan) -> Iterator[str]:
@@ -227,7 +241,7 @@ def circuits_of_exchange(candidate: Candidate) -> Fraction:
 def _would_change(plan: CodesignPlan) -> str:
     parts = []
     for what, seconds in plan.if_changed.items():
-        saved = 100 * float(1 - seconds / plan.best.period_s)
+        saved = -1.0 if seconds is None else 100 * float(1 - seconds / plan.best.period_s)
         meets = "nothing, since messages then meet in a worse order"
         parts.append(f"{what} {f'{saved:.1f} %' if saved >= 0 else meets}")
     told = f"Twice as fast it would save: {', '.join(parts)}."
@@ -251,9 +265,13 @@ def _listed(names: list[str]) -> str:
 
 
 def picture_rows(plan: CodesignPlan, top: int) -> list[tuple[str, JobOutcome]]:
-    """The first of the ranking and the baselines, with a name each."""
-    rows = [(f"rank {rank}", one) for rank, one in enumerate(plan.ranked[:top], 1)]
-    rows += [(one.name, one.outcome) for one in plan.baselines if one.outcome is not None]
+    """The first of the ranking, and the baselines that the memory holds, with a name each."""
+    rows = [
+        (f"{rank}. {division_text(one.candidate)}, {one.policy}", one)
+        for rank, one in enumerate(plan.ranked[:top], 1)
+    ]
+    beside = ((one.name, one.outcome) for one in plan.baselines if one.fits)
+    rows += [(name, outcome) for name, outcome in beside if outcome is not None]
     return rows
 
 
@@ -268,82 +286,52 @@ class CodesignAnswer:
     is_written: bool = False
 
 
-def codesign_json(answer: CodesignAnswer, top: int) -> dict[str, Any]:
-    """The JSON form: so many of the ranking, and every baseline."""
-    plan = answer.plan
-    best_s = plan.best.period_s
-    explored = plan.explored
-    return {
-        "job": plan.trained.name,
-        "cluster": plan.cluster.name,
-        "num_accelerators": plan.cluster.num_accelerators,
-        "ranking": [
-            {
-                "rank": rank,
-                **_outcome_json(plan, one),
-                "compute_bound_s": bounds.compute_s,
-                "communication_bound_s": bounds.communication_s,
-            }
-            for rank, (one, bounds) in enumerate(
-                zip(plan.ranked[:top], plan.bounds[:top], strict=True), 1
-            )
-        ],
-        "baselines": [
-            {
-                "baseline": one.name,
-                "note": one.note,
-                **({} if one.outcome is None else _outcome_json(plan, one.outcome)),
-                "over_best": None if one.outcome is None else one.outcome.period_s / best_s,
-            }
-            for one in plan.baselines
-        ],
-        "explanation": explanation(plan),
-        "if_twice_as_fast_s": plan.if_changed,
-        "break_even_delta_s": plan.break_even_s,
-        "search": {
-            "divisions": len(plan.divisions.fitting),
-            "need_more_memory": plan.divisions.num_too_large,
-            "too_long_to_simulate": plan.divisions.num_too_long,
-            "simulated": len(explored.outcomes),
-            "skipped_by_bounds": dict(sorted(explored.skipped.items())),
-            "unseen": explored.unseen,
-            "unseen_bound_s": explored.unseen_bound_s,
-            "stuck": explored.num_stuck,
-            "unsolved": explored.num_unsolved,
-            "not_proven_worse": plan.num_unproven,
-            "sizes_without_search": [list(size) for size in plan.unsearched],
-        },
-        "fat_tree_share": plan.cluster.fat_tree_share,
-        "memory_model": SOURCE,
-        "deploy": [one.command(answer.directory) for one in answer.handed],
-    }
+def _over_best(baseline: Any, answer: CodesignAnswer) -> Any:
+    outcome = baseline.outcome
+    return None if outcome is None else outcome.period_s / answer.plan.best.period_s
 
 
-def _outcome_json(plan: CodesignPlan, outcome: JobOutcome) -> dict[str, Any]:
-    candidate = outcome.candidate
-    parallel = candidate.parallel
-    return {
-        "period_s": outcome.period_s,
-        "period_exact_s": str(outcome.period_s),
-        "bound_s": outcome.bound_s,
-        **parts_json(outcome),
-        "policy": outcome.policy,
-        "setting": outcome.setting,
-        "joining": candidate.joining.value,
-        "num_ranks": parallel.num_ranks,
-        "division": {name: getattr(parallel, name) for name in parallel.__slots__},
-        "memory_bytes": memory_bytes(plan.trained.model, parallel),
-        "placement": [
-            {"dimension": span.dimension, "inside": span.inside, "outside": span.outside}
-            for span in candidate.placement.spans
-        ],
-        "ports": candidate.ports,
-        "designs": {name: str(option.recipe) for name, option in candidate.designs.items()},
-        "gradient_ports": candidate.late_ports,
-        "gradient_designs": {
-            name: str(option.recipe) for name, option in candidate.late_designs.items()
-        },
-    }
+made(
+    "codesign.codesign",
+    ranking=lambda answer, top: [
+        {
+            "rank": rank,
+            **records()["outcome"].json(outcome, answer),
+            "compute_bound_s": bounds.compute_s,
+            "communication_bound_s": bounds.communication_s,
+        }
+        for rank, (outcome, bounds) in enumerate(
+            zip(answer.plan.ranked[:top], answer.plan.bounds[:top], strict=True), 1
+        )
+    ],
+    explanation=lambda answer: explanation(answer.plan),
+    search=lambda answer: answer.plan,
+    excluded=lambda answer: [
+        excluded(f"{count} {what}", "bound", "no order of messages makes them as fast as the best")
+        for what, count in sorted(answer.plan.explored.skipped.items())
+    ],
+    memory_model=SOURCE,
+    deploy=lambda answer: [each.command(answer.directory) for each in answer.handed],
+)
+made("codesign_baseline", over_best=_over_best)
+made("codesign_search", skipped_by_bounds=lambda plan: dict(sorted(plan.explored.skipped.items())))
+made(
+    "outcome",
+    division=lambda outcome: {
+        name: getattr(outcome.candidate.parallel, name)
+        for name in outcome.candidate.parallel.__slots__
+    },
+    memory_bytes=lambda outcome, *beside: memory_bytes(
+        next(each for each in beside if isinstance(each, CodesignAnswer)).plan.trained.model,
+        outcome.candidate.parallel,
+    ),
+    designs=lambda outcome: _recipes(outcome.candidate.designs),
+    gradient_designs=lambda outcome: _recipes(outcome.candidate.late_designs),
+)
+
+
+def _recipes(designs: dict[str, FabricOption]) -> dict[str, str]:
+    return {name: str(option.recipe) for name, option in designs.items()}
 
 
 def codesign_sections(answer: CodesignAnswer, top: int) -> Iterator[Section]:
@@ -366,15 +354,17 @@ def codesign_sections(answer: CodesignAnswer, top: int) -> Iterator[Section]:
         ("memory", _memory_text(plan, best)),
     )
     yield ""
-    rows = [_row(plan, str(rank), one) for rank, one in enumerate(plan.ranked[:top], 1)]
-    yield Table(("rank", *_COLUMNS), rows, numbers=5, texts=3)
+    yield _outcomes("rank", plan, enumerate(plan.ranked[:top], 1))
     yield "What is left of | is inside servers, what is right of it over light with so many ports."
     more = len(plan.ranked) - top
     if more > 0:
         yield f"{more} more were simulated: --top shows them."
     yield ""
-    rows = [_row(plan, one.name, one.outcome) for one in plan.baselines if one.outcome is not None]
-    yield Table(("baseline", *_COLUMNS), rows, numbers=5, texts=3)
+    beside = [
+        (each.name if each.fits or each.outcome is None else f"{each.name}, does not fit", each)
+        for each in plan.baselines
+    ]
+    yield _outcomes("baseline", plan, [(name, each.outcome or each.note) for name, each in beside])
     yield ""
     yield from search_text(plan)
     yield ""
@@ -394,20 +384,29 @@ def _memory_text(plan: CodesignPlan, outcome: JobOutcome) -> str:
     return f"{needed / 1e9:.3g} of {plan.cluster.memory_bytes / 1e9:.3g} GB, after {SOURCE}"
 
 
-_COLUMNS = (*("iteration", "over best", "bound", "exposed"), *("policy", "division", "joined by"))
+def _outcomes(
+    first: str, plan: CodesignPlan, rows: Iterable[tuple[object, JobOutcome | str]]
+) -> Table:
+    """Iterations with a name each; of what cannot be it is told why, in place of what joins it."""
 
+    def told(tell: Callable[[JobOutcome], Any]) -> Callable[..., Any]:
+        return lambda row: None if isinstance(row[1], str) else tell(row[1])
 
-def _row(plan: CodesignPlan, name: str, outcome: JobOutcome) -> tuple[str, ...]:
-    exposed = sum(outcome.exposed_s.values()) + outcome.dark_s
-    return (
-        name,
-        format_time(outcome.period_s),
-        f"{float(outcome.period_s / plan.best.period_s):.3f}",
-        format_time(outcome.bound_s),
-        format_time(exposed),
-        outcome.policy,
-        division_text(outcome.candidate),
-        circuits_text(outcome.candidate, handle),
+    return table(
+        rows,
+        f"{first}; iteration:time; over best:.3f; bound:time; exposed:time "
+        "|| policy; division; joined by",
+        rank=lambda row: row[0],
+        baseline=lambda row: row[0],
+        iteration=told(lambda outcome: outcome.period_s),
+        over_best=told(lambda outcome: outcome.period_s / plan.best.period_s),
+        bound=told(lambda outcome: outcome.bound_s),
+        exposed=told(lambda outcome: sum(outcome.exposed_s.values()) + outcome.dark_s),
+        policy=told(lambda outcome: outcome.policy),
+        division=told(lambda outcome: division_text(outcome.candidate)),
+        joined_by=lambda row: (
+            row[1] if isinstance(row[1], str) else circuits_text(row[1].candidate, handle)
+        ),
     )
 
 
@@ -454,38 +453,12 @@ class BudgetAnswer:
     present_Bps: tuple[Fraction, ...] | None  # noqa: N815
 
 
-def allocation_json(answer: BudgetAnswer) -> dict[str, Any]:
-    """The JSON form."""
-    problem, whole = answer.problem, answer.whole
-    found: dict[str, Any] = {
-        "name": answer.name,
-        "objective": answer.objective.value,
-        "dimensions": list(answer.dimensions),
-        "bandwidths_Bps": list(answer.best.bandwidths_Bps),
-        "time_s": answer.best.time_s,
-        "compute_s": problem.compute_s,
-        "cost": answer.best.cost,
-        "value": answer.best.value,
-        "whole": None,
-        "present": None,
-    }
-    if whole is not None:
-        found["whole"] = {
-            "unit_Bps": answer.unit_Bps,
-            "units": list(whole.units),
-            "time_s": whole.time_s,
-            "cost": whole.cost,
-            "value": whole.value,
-            "is_best": whole.is_best,
-        }
-    if answer.present_Bps is not None:
-        found["present"] = {
-            "what": answer.present,
-            "bandwidths_Bps": list(answer.present_Bps),
-            "time_s": problem.time_s(answer.present_Bps),
-            "cost": problem.cost(answer.present_Bps),
-        }
-    return found
+made("codesign.allocation", present=lambda answer: answer.present_Bps and answer)
+made(
+    "present_split",
+    time_s=lambda answer: answer.problem.time_s(answer.present_Bps),
+    cost=lambda answer: answer.problem.cost(answer.present_Bps),
+)
 
 
 def allocation_sections(answer: BudgetAnswer) -> Iterator[Section]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.core.machines.intervals import FASTER, SLOWER, TIE
 from ocs_codesign.core.quantities import format_bandwidth, format_size, format_time
+from ocs_codesign.faces.answers.declared import excluded, made
+from ocs_codesign.faces.answers.machines import clock_facts
 from ocs_codesign.faces.answers.sections import Facts, Table, counted
 from ocs_codesign.schedules.simulate.reasons import IDLE_REASONS, PARTS, critical_path, idle_ticks
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ocs_codesign.core.collective import Collective
+    from ocs_codesign.core.machines.machine import RealMachine
     from ocs_codesign.core.networks.aggregation import AggregationProfile
     from ocs_codesign.faces.answers.sections import Section
     from ocs_codesign.schedules.compare.comparison import Comparison
@@ -50,6 +54,23 @@ class Simulation:
     simulated: Simulated
     formula_s: Fraction
     bound_s: Fraction | None
+    launch_s: Fraction = Fraction(0)
+    machine: RealMachine | None = None
+
+    @property
+    def caveat(self) -> str | None:
+        """That it is no time of a real machine, where bytes alone take any."""
+        rules, network = self.simulated.rules, self.simulated.transfers.network
+        if self.machine is not None or network.latency.any() or not rules.is_free_at_ends:
+            return None
+        if rules.in_doubles or network.chunk_ticks is not None:
+            return None
+        return "uncalibrated: bytes alone take time, until --machine or --latency is given"
+
+    @property
+    def total_s(self) -> Fraction:
+        """The time, with what a launch takes on the machine."""
+        return self.simulated.total_s + self.launch_s
 
     @property
     def bus_bandwidth_Bps(self) -> Fraction | None:  # noqa: N802 - the unit keeps its case
@@ -57,7 +78,7 @@ class Simulation:
 
         None if nothing takes time, or for a collective that they do not know.
         """
-        ranks, time_s = self.num_ranks, self.simulated.total_s
+        ranks, time_s = self.num_ranks, self.total_s
         once = Fraction(ranks - 1, ranks)
         share = {
             **dict.fromkeys(("allgather", "reduce-scatter", "alltoall", "scatter", "gather"), once),
@@ -68,16 +89,18 @@ class Simulation:
 
     def ns(self, ticks: int) -> Fraction | int:
         """Ticks in nanoseconds, a whole number where it is one."""
-        exact = ticks * self.simulated.transfers.network.tick_s * NS
-        return int(exact) if exact.denominator == 1 else exact
+        return _ns(ticks * self.simulated.transfers.network.tick_s)
 
 
-def simulation_json(answer: Simulation) -> dict[str, Any]:
-    """The JSON form: the time, the comparison, the critical path, and every link."""
+def _ns(time_s: Fraction) -> Fraction | int:
+    exact = time_s * NS
+    return int(exact) if exact.denominator == 1 else exact
+
+
+def _links(answer: Simulation) -> list[dict[str, Any]]:
     done, network = answer.simulated, answer.simulated.transfers.network
-    path = critical_path(done)
     busy, idle = done.link_busy().tolist(), idle_ticks(done).tolist()
-    links = [
+    return [
         {
             "link": link,
             "tail": int(network.tail[link]),
@@ -89,33 +112,26 @@ def simulation_json(answer: Simulation) -> dict[str, Any]:
         }
         for link in range(network.num_links)
     ]
-    return {
-        "design": answer.name,
-        "collective": answer.collective.name,
-        "num_ranks": answer.num_ranks,
-        "message_bytes": answer.message_bytes,
-        "mode": answer.mode,
-        "time_ns": answer.ns(done.total_ticks),
-        "formula_ns": answer.formula_s * NS,
-        "bound_ns": None if answer.bound_s is None else answer.bound_s * NS,
-        "bus_bandwidth_Bps": answer.bus_bandwidth_Bps,
-        "steps": done.transfers.num_steps,
-        "num_transfers": done.transfers.num_transfers,
-        "critical_ns": {part: answer.ns(ticks) for part, ticks in _parts(path).items()},
-        "critical_path": [_stretch_json(answer, stretch) for stretch in path],
-        "links": links,
-    }
 
 
-def _stretch_json(answer: Simulation, stretch: Stretch) -> dict[str, Any]:
-    return {
-        "part": stretch.part,
-        "start_ns": answer.ns(stretch.start),
-        "end_ns": answer.ns(stretch.end),
-        "step": int(answer.simulated.transfers.step[stretch.transfer]),
-        "transfer": stretch.transfer,
-        "link": None if stretch.link < 0 else stretch.link,
-    }
+made(
+    "compare.simulation",
+    time_ns=lambda answer: _ns(answer.total_s),
+    formula_ns=lambda answer: answer.formula_s * NS,
+    bound_ns=lambda answer: None if answer.bound_s is None else answer.bound_s * NS,
+    critical_ns=lambda answer: {
+        part: answer.ns(ticks) for part, ticks in _parts(critical_path(answer.simulated)).items()
+    },
+    critical_path=lambda answer: critical_path(answer.simulated),
+    links=_links,
+)
+made(
+    "stretch",
+    start_ns=lambda stretch, answer: answer.ns(stretch.start),
+    end_ns=lambda stretch, answer: answer.ns(stretch.end),
+    step=lambda stretch, answer: answer.simulated.transfers.step[stretch.transfer],
+    link=lambda stretch: None if stretch.link < 0 else stretch.link,
+)
 
 
 def _parts(path: tuple[Stretch, ...]) -> dict[str, int]:
@@ -129,12 +145,14 @@ def _parts(path: tuple[Stretch, ...]) -> dict[str, int]:
 def simulation_sections(answer: Simulation) -> Iterator[Section]:
     """The time against the formula and the bound, what decides it, and the busiest links."""
     done = answer.simulated
-    time_s, bandwidth = done.total_s, answer.bus_bandwidth_Bps
+    time_s, bandwidth = answer.total_s, answer.bus_bandwidth_Bps
     yield Facts(
         ("design", answer.name),
         ("collective", f"{answer.collective.text} of {answer.num_ranks} ranks"),
         ("message", format_size(answer.message_bytes)),
         ("simulated", answer.mode),
+        *clock_facts(answer.machine),
+        ("but", answer.caveat),
         ("time", f"{format_time(time_s)} ({float(time_s * NS):,.9g} ns)"),
         ("steps", f"{done.transfers.num_steps}, {done.transfers.num_transfers:,} transfers"),
         ("bus bandwidth", None if bandwidth is None else f"{float(bandwidth) / NS:.4g} GB/s"),
@@ -204,59 +222,9 @@ class InNetwork:
         return self.message_bytes / self.done.total_s if self.done.total_ticks else None
 
 
-def aggregation_json(answer: InNetwork) -> dict[str, Any]:
-    """The JSON form: the time, the profile with its sources, and every tree."""
-    done, profile = answer.done, answer.done.profile
-    exact_ns = done.total_s * NS
-    return {
-        "network": answer.name,
-        "collective": "allreduce",
-        "num_ranks": done.network.num_hosts,
-        "message_bytes": answer.message_bytes,
-        "time_ns": int(exact_ns) if exact_ns.denominator == 1 else exact_ns,
-        "algbw_Bps": answer.algbw_Bps,
-        "rate_Bps": done.rate_Bps,
-        "most_without_Bps": answer.most_Bps,
-        "packets": done.num_packets,
-        "packets_simulated": done.num_simulated,
-        "is_exact": done.is_exact,
-        "aggregation": profile_json(profile),
-        "trees": [_tree_json(run, done.network.tick_s) for run in done.runs],
-    }
-
-
-def profile_json(profile: AggregationProfile) -> dict[str, Any]:
-    """The JSON form of a profile."""
-    return {
-        "name": profile.name,
-        "arithmetic": profile.arithmetic,
-        "num_slots": profile.num_slots,
-        "slot_bytes": profile.slot_bytes,
-        "header_bytes": profile.header_bytes,
-        "window": profile.window,
-        "memory_bytes": profile.memory_bytes,
-        "rate_Bps": profile.rate_Bps,
-        "latency_s": profile.latency_s,
-        "conversion_Bps": profile.conversion_Bps,
-        "expansion": profile.expansion,
-        "sources": dict(profile.sources),
-    }
-
-
-def _tree_json(run: TreeRun, tick_s: Fraction) -> dict[str, Any]:
-    tree = run.job.tree
-    return {
-        "root": tree.root,
-        "switches": list(tree.switches),
-        "adding_hosts": list(tree.adding_hosts),
-        "bandwidth": str(tree.bandwidth),
-        "packets": run.job.num_packets,
-        "slots": run.job.num_slots,
-        "round_trip_s": run.round_trip_s,
-        "limits_Bps": run.limits_Bps,
-        "limit": run.limit,
-        "time_s": run.total_ticks * tick_s,
-    }
+made("compare.aggregation", time_ns=lambda answer: _ns(answer.done.total_s))
+made("aggregation", sources=lambda profile: dict(profile.sources))
+made("tree", time_s=lambda run, answer: run.total_ticks * answer.done.network.tick_s)
 
 
 def aggregation_sections(answer: InNetwork) -> Iterator[Section]:
@@ -327,70 +295,97 @@ _SHOWN = 16
 """Entrants of a network that are listed; --json FILE has all."""
 
 
-def compare_json(comparisons: Sequence[Comparison], book: str | None) -> dict[str, Any]:
-    """The JSON form: every time of every entrant, and who is best from which size on."""
-    first = comparisons[0].contest
-    return {
-        "collective": first.collective.name,
-        "sizes_bytes": list(first.sizes_bytes),
-        "barriers": first.barriers,
-        "aggregation": None if first.aggregation is None else profile_json(first.aggregation),
-        "networks": [_comparison_json(each) for each in comparisons],
-        "out": book,
-    }
+made(
+    "compare.compare",
+    collective=lambda comparisons: comparisons[0].contest.collective.name,
+    sizes_bytes=lambda comparisons: comparisons[0].contest.sizes_bytes,
+    barriers=lambda comparisons: comparisons[0].contest.barriers,
+    aggregation=lambda comparisons: comparisons[0].contest.aggregation,
+    networks=lambda comparisons: comparisons,
+)
+made(
+    "comparison",
+    switches=lambda found: found.contest.network.num_nodes - found.contest.num_hosts,
+    best=lambda found: [
+        {"from_bytes": size, "entrant": best.entrant.label} for size, best in found.ranges()
+    ],
+    excluded=lambda found: [
+        excluded(each.entrant.label, "refused", each.refusal)
+        for each in found.outcomes
+        if each.refusal is not None
+    ],
+    choices=lambda found: None if found.contest.machine is None else _choices(found),
+)
+made(
+    "entrant",
+    clock=lambda outcome, found: (
+        found.contest.machine and ("library" if outcome.entrant.is_library else "schedule")
+    ),
+    protocols=lambda outcome, found: found.contest.machine and outcome.protocols,
+    intervals_s=lambda outcome, found: found.contest.machine and outcome.intervals_s,
+)
 
 
-def _comparison_json(found: Comparison) -> dict[str, Any]:
-    contest = found.contest
-    return {
-        "network": contest.name,
-        "hosts": contest.num_hosts,
-        "switches": contest.network.num_nodes - contest.num_hosts,
-        "unit_Bps": str(contest.unit_Bps),
-        "least_s": list(found.least_s),
-        "best": [
-            {"from_bytes": size, "entrant": best.entrant.label} for size, best in found.ranges()
-        ],
-        "entrants": [
-            {
-                "entrant": each.entrant.label,
-                "classic": each.entrant.is_classic,
-                "steps": each.steps,
-                "transfers": each.num_transfers,
-                "times_s": list(each.times_s),
-                "refusal": each.refusal,
-            }
-            for each in found.outcomes
-        ],
-    }
+def _choices(found: Comparison) -> list[dict[str, Any]]:
+    """By size what to take, and whether the best schedule is faster than the library or it ties."""
+    rows = []
+    for position, size in enumerate(found.contest.sizes_bytes):
+        chosen = found.chosen(position)
+        label = None if chosen is None else chosen.entrant.label
+        verdict = found.verdict(position) or None
+        rows.append({"message_bytes": size, "take": label, "schedule_is": verdict})
+    return rows
 
 
-def compare_sections(comparisons: Sequence[Comparison]) -> Iterator[Section]:
+def compare_sections(
+    comparisons: Sequence[Comparison], book: str | None = None
+) -> Iterator[Section]:
     """A table of the best by size for every network, then all that played."""
+    del book
     for number, found in enumerate(comparisons):
         if number:
             yield ""
         contest = found.contest
-        latency, byte = found.floor_s
-        bound = f"{format_time(latency)}, {format_time(byte * 2**20)} a MiB"
+        latency, byte = found.floor_s[:2]
+        bound = f"{format_time(byte * 2**20)} a MiB"
+        bound = f"{format_time(latency)}, {bound}" if latency else bound
         yield Facts(
             ("network", contest.name),
             ("collective", f"{contest.collective.name} of {counted(contest.num_hosts, 'host')}"),
             ("nothing is faster than", bound),
             ("switches add up", _aggregation_text(contest)),
+            *clock_facts(contest.machine),
         )
         yield ""
         yield _by_size(found)
         yield ""
         yield _by_entrant(found)
-        refused = [each for each in found.outcomes if each.refusal is not None]
-        if refused:
-            names = ", ".join(each.entrant.label for each in refused[:4])
-            more = f" and {len(refused) - 4} more" if len(refused) > 4 else ""
-            yield f"Did not play: {names}{more}; --json FILE says why."
+        if found.library is not None:
+            yield ""
+            yield _of_library(found, found.library)
+        yield from _left_out(found)
     if len(comparisons) > 1:
         yield ""
         yield _by_network(comparisons)
+
+
+def raced_sections(found: Comparison) -> Iterator[Section]:
+    """All that were tried for one message, the fastest first, and what nothing is faster than."""
+    size, least = found.contest.sizes_bytes[-1], found.least_s[-1]
+    yield ""
+    yield f"Best for {format_size(size)} by the clock of compare:"
+    yield _by_entrant(found)
+    yield f"Nothing takes less than {format_time(least)} on these links."
+    machine, library, position = found.contest.machine, found.library, len(found.least_s) - 1
+    if machine is not None:
+        yield Facts(*clock_facts(machine))
+    if library is not None:
+        took, best = format_time(library.times_s[-1]), found.best(position)
+        mine = "" if best is None else _between(best, position)
+        take = VERDICTS.get(found.verdict(position), "the schedule")
+        told = f"{library.entrant.label} takes {took} by its own clock"
+        limits = f"{_between(library, position)}, the schedule {mine}"
+        yield f"{told} ({limits}): take {take}."
 
 
 def _aggregation_text(contest: Contest) -> str | None:
@@ -413,9 +408,11 @@ def _by_size(found: Comparison) -> Table:
             (
                 format_size(size),
                 format_time(best.times_s[position]),
-                format_bandwidth(found.busbw_Bps(best, position)),
+                f"{found.busbw_Bps(best, position) / 1e9:.4g} GB/s",
                 f"{over:.2f}",
-                best.entrant.label,
+                " in ".join(
+                    filter(None, (best.entrant.label, *best.protocols[position : position + 1]))
+                ),
                 other,
             )
         )
@@ -423,21 +420,61 @@ def _by_size(found: Comparison) -> Table:
     return Table(columns, rows, numbers=4, texts=2)
 
 
+def _of_library(found: Comparison, library: Outcome) -> Table:
+    """What the library takes by its own clock, against the best schedule by the other."""
+    rows = []
+    for position, size in enumerate(found.contest.sizes_bytes):
+        best = found.best(position)
+        if best is not None:
+            over = library.times_s[position] / best.times_s[position]
+            took = format_time(library.times_s[position])
+            known = [_between(each, position) for each in (library, best)]
+            what = library.protocols[position] or "as measured"
+            row = (format_size(size), took, f"{over:.2f}", *known, what)
+            rows.append((*row, VERDICTS.get(found.verdict(position), "")))
+    name = f"{library.entrant.label}, its own clock"
+    columns = ("message", name, "over best", "from - to", "best from - to", "it takes", "take")
+    return Table(columns, rows, numbers=5, texts=2)
+
+
+VERDICTS = {FASTER: "the schedule", TIE: "the library: a tie", SLOWER: "the library"}
+"""What follows from a verdict on the best schedule."""
+
+
+def _between(outcome: Outcome, position: int) -> str:
+    """From and to."""
+    limits = outcome.intervals_s[position : position + 1]
+    return "".join(f"{format_time(low)} - {format_time(high)}" for low, high in limits)
+
+
 def _by_entrant(found: Comparison) -> Table:
     """Times at the smallest, a middle and the largest size, the best of the largest first."""
     sizes = found.contest.sizes_bytes
     positions = sorted({0, len(sizes) // 2, len(sizes) - 1})
-    ordered = sorted(found.played, key=lambda each: each.times_s[-1])
+    played = [each for each in found.played if not each.entrant.is_library]
+    ordered = sorted(played, key=lambda each: each.times_s[-1])
     rows = [
         (
             *(format_time(each.times_s[position]) for position in positions),
             str(each.steps),
             each.entrant.label,
         )
-        for each in ordered[:_SHOWN]
+        for each in ordered
     ]
+    slower = counted(len(rows) - _SHOWN, "slower entrant")
     columns = (*(format_size(sizes[position]) for position in positions), "steps", "entrant")
-    return Table(columns, rows, numbers=len(columns) - 1, texts=1)
+    table = Table(columns, rows[:_SHOWN], numbers=len(columns) - 1, texts=1)
+    if len(rows) <= _SHOWN:
+        return table
+    return replace(table, note=f"... {slower}: --json FILE has them all.", whole=rows)
+
+
+def _left_out(found: Comparison) -> Iterator[Section]:
+    """Who has no times, and why: nobody is absent in silence."""
+    rows = [(each.entrant.label, each.refusal) for each in found.outcomes if each.refusal]
+    if rows:
+        yield ""
+        yield Table(("did not play", "why"), rows, texts=2)
 
 
 def _by_network(comparisons: Sequence[Comparison]) -> Table:

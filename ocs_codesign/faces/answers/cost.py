@@ -7,19 +7,18 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.core.collective import Collective
-from ocs_codesign.core.cost import Cost, total
+from ocs_codesign.core.cost import Cost, total, undominated
 from ocs_codesign.core.quantities import format_size, format_time
+from ocs_codesign.faces.answers.declared import made, records, table
 from ocs_codesign.faces.answers.sections import Facts, Table
 from ocs_codesign.faces.answers.texts import (
     MAX_FRACTION,
-    cost_json,
     cost_text,
     far_above_text,
     graph_bound_text,
     in_decimals,
     is_far_above,
     loads_table,
-    model_json,
     model_text,
     optimality,
     t_b_text,
@@ -36,39 +35,53 @@ if TYPE_CHECKING:
     from ocs_codesign.schedules.design import Design
     from ocs_codesign.schedules.greedy.synthesis import Synthesis
     from ocs_codesign.schedules.paths.certificates import Throughput
-    from ocs_codesign.schedules.stepped.exact import ExactAnswer
-    from ocs_codesign.schedules.stepped.late import LateAnswer
+    from ocs_codesign.schedules.stepped.answers import SteppedAnswer
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The topology that an answer is about: a recipe, or the name of a graph file."""
+    """The topology that an answer is about: a recipe, or the name of a graph file.
+
+    ``num_links`` of a graph say whether its nodes are alike: B is that of the largest degree.
+    """
 
     recipe: Recipe | None
     graph: str | None
     num_nodes: int
     degree: int
+    num_links: int | None = None
 
-    def json(self, collective: str) -> dict[str, Any]:
-        """What every answer about one topology begins with."""
-        return {
-            "recipe": None if self.recipe is None else repr(self.recipe),
-            "label": None if self.recipe is None else self.recipe.label(),
-            "graph": self.graph,
-            "nodes": self.num_nodes,
-            "degree": self.degree,
-            "collective": collective,
-        }
+    @property
+    def mean_degree(self) -> float | None:
+        """Links of a mean node of a graph whose nodes are not alike, None of one that is regular.
+
+        >>> Subject(None, "star.txt", 4, 3, 6).mean_degree
+        1.5
+        """
+        if self.num_links is None or self.num_links == self.num_nodes * self.degree:
+            return None
+        return self.num_links / self.num_nodes
 
     def facts(self, collective: str) -> tuple[tuple[str, object], ...]:
-        """The same for people."""
+        """What every answer about one topology begins with."""
         return (
             ("recipe", None if self.recipe is None else repr(self.recipe)),
             ("label", None if self.recipe is None else self.recipe.label()),
             ("graph", self.graph),
             ("nodes, degree", f"{self.num_nodes}, {self.degree}"),
+            ("B", self._whose()),
             ("collective", collective),
+        )
+
+    def _whose(self) -> str | None:
+        """Whose bandwidth B is where nodes have different ones."""
+        mean = self.mean_degree
+        if mean is None:
+            return None
+        return (
+            f"of the {self.degree} links of the largest node; of the {mean:.4g} of the mean one, "
+            f"t_b is {mean / self.degree:.4g} times this; {self.num_links} links in all"
         )
 
 
@@ -110,34 +123,15 @@ class Costs:
         return self.design.cost.steps == self.bound.steps
 
 
-def cost_answer_json(subject: Subject, costs: Costs) -> dict[str, Any]:
-    """The JSON form of the cost of one topology."""
-
-    def known(cost: Cost | None) -> dict[str, Any] | None:
-        return None if cost is None else cost_json(cost)
-
-    design = costs.design
-    return {
-        **subject.json(design.collective.name),
-        **cost_json(design.cost),
-        "t_b_float": float(design.cost.t_b),
-        "measured": design.measured,
-        "schedule": design.maker,
-        "max_load_per_step": [str(load) for load in design.loads],
-        "num_chunks": design.num_chunks,
-        "predicted": known(costs.predicted),
-        "bound": cost_json(costs.bound),
-        "topology_bound": known(costs.topology_bound),
-        "over_topology_bound": costs.over_topology_bound,
-        "forest": known(costs.forest),
-        "bw_optimal": costs.bw_optimal,
-        "moore_optimal": costs.moore_optimal,
-        "allgather": cost_json(design.cost_of(Collective.ALLGATHER)),
-        "reduce_scatter": cost_json(design.cost_of(Collective.REDUCE_SCATTER)),
-    }
+made("subject", links=lambda subject: subject.mean_degree and subject.num_links)
+made(
+    "cost.measured",
+    allgather=lambda _, costs: costs.design.cost_of(Collective.ALLGATHER),
+    reduce_scatter=lambda _, costs: costs.design.cost_of(Collective.REDUCE_SCATTER),
+)
 
 
-def cost_sections(subject: Subject, costs: Costs) -> Iterator[Section]:
+def measured_sections(subject: Subject, costs: Costs) -> Iterator[Section]:
     """The cost, what it is compared with, and the loads of every step."""
 
     def known(cost: Cost | None) -> str | None:
@@ -165,27 +159,11 @@ def cost_sections(subject: Subject, costs: Costs) -> Iterator[Section]:
     yield loads_table(design.loads)
 
 
-def alltoall_json(subject: Subject, found: Throughput, least: Fraction) -> dict[str, Any]:
-    """The JSON form of the best routing of an all-to-all, with its certificate.
-
-    Prices and loads are one a link orbit, ``link_orbit`` is that of every link: the bottleneck is
-    where the price is not 0.
-    """
-    return {
-        **subject.json("alltoall"),
-        "t_b": str(found.time),
-        "t_b_float": float(found.time),
-        "proven_bound": str(found.bound),
-        "gap": float(found.gap),
-        "optimal": found.is_optimal,
-        "method": found.method,
-        "bound": str(least),
-        "over_bound": float(found.time / least),
-        "num_link_orbits": found.quotient.num_orbits,
-        "link_orbit": found.quotient.link_orbit.tolist(),
-        "prices": found.prices.tolist(),
-        "link_use": _link_use(found),
-    }
+made(
+    "cost.alltoall",
+    over_bound=lambda _, found, least: float(found.time / least),
+    link_use=lambda _, found: _link_use(found),
+)
 
 
 def alltoall_sections(subject: Subject, found: Throughput, least: Fraction) -> Iterator[Section]:
@@ -200,7 +178,7 @@ def alltoall_sections(subject: Subject, found: Throughput, least: Fraction) -> I
         ("over the bound", f"{float(found.time / least):.4f} times"),
         ("link use", f"{min(use):.1%} to {max(use):.1%}, mean {sum(use) / len(use):.1%}"),
         ("bottleneck", _bottleneck(found)),
-        ("found by", found.method),
+        ("found by", found.proof),
     )
 
 
@@ -230,26 +208,14 @@ def _number(value: Fraction) -> str:
     return f"{text} ({float(value):.6g})" if len(text) <= MAX_FRACTION else in_decimals(value)
 
 
-# Exact schedules as answers: what is proven of one, and of more and more steps.
+# Exact and late schedules as answers: what is proven of one, and of more and more steps.
 
 
-def proof_json(answer: ExactAnswer) -> dict[str, Any]:
-    """What is proven of an exact schedule, beside its cost."""
-    return {
-        "optimal": answer.is_optimal,
-        "t_b_bound": None if answer.bound is None else str(answer.bound),
-        "t_b_bound_any_chunks": None if answer.limit is None else str(answer.limit),
-        "status": answer.status,
-        "solvers": list(answer.solvers),
-    }
+made("stepped_proof", t_b_bound=lambda answer: None if answer.schedule is None else answer.bound)
+made("cost.refusal", schedule=None)
 
 
-def refusal_json(answer: ExactAnswer) -> dict[str, Any]:
-    """That there is no schedule at all."""
-    return {"schedule": None, "steps": answer.num_steps, **proof_json(answer)}
-
-
-def refusal_sections(answer: ExactAnswer) -> Iterator[Section]:
+def refusal_sections(answer: SteppedAnswer) -> Iterator[Section]:
     """Why there is no schedule at all."""
     yield answer.status[0].upper() + answer.status[1:] + "."
 
@@ -259,16 +225,17 @@ def refusal_sections(answer: ExactAnswer) -> Iterator[Section]:
 class Walk:
     """The answers of more and more steps, and what stopped them before ``max_steps`` if anything.
 
+    Late ones are of any ``num_chunks``, which are None.
     ``bound`` is that of the topology and the collective, ``bfb`` what BFB costs; times are of the
     messages ``asked`` for.
     """
 
     collective: str
-    num_chunks: int
+    num_chunks: int | None
     max_steps: int
     bound: Cost
     bfb: Cost
-    answers: tuple[ExactAnswer, ...]
+    answers: tuple[SteppedAnswer, ...]
     asked: MessageSizes | None = None
     stopped: str | None = None
 
@@ -278,54 +245,52 @@ class Walk:
         return f"stopped at {self.answers[-1].num_steps + 1} steps"
 
 
-def walk_json(subject: Subject, walk: Walk) -> dict[str, Any]:
-    """The JSON form of an exact frontier."""
-    return {
-        **subject.json(walk.collective),
-        "num_chunks": walk.num_chunks,
-        "max_steps": walk.max_steps,
-        "topology_bound": cost_json(walk.bound),
-        "bfb": cost_json(walk.bfb),
-        "complete": walk.stopped is None,
-        "stopped": walk.stopped,
-        **({} if walk.asked is None else {"cost_model": model_json(walk.asked)}),
-        "points": _points(walk),
-    }
+def _point_times(answer: SteppedAnswer, walk: Walk) -> Any:
+    return walk.asked and walk.asked.times_s(answer.cost)
+
+
+def _on_frontier(answer: SteppedAnswer, walk: Walk) -> bool:
+    return any(best is answer for best in undominated(walk.answers, lambda each: each.cost))
+
+
+made("exact_point", on_frontier=_on_frontier, time_s=_point_times)
+made("late_point", time_s=_point_times)
+made(
+    "cost.walk", complete=lambda _, walk: walk.stopped is None, points=lambda _, walk: _points(walk)
+)
 
 
 def _points(walk: Walk) -> list[dict[str, Any]]:
-    from ocs_codesign.core.cost import undominated
-    from ocs_codesign.schedules.stepped.exact import cost_of
-
-    best = [answer.num_steps for answer in undominated(walk.answers, cost_of)]
-    return [
-        {
-            "steps": answer.num_steps,
-            "t_b": str(cost_of(answer).t_b),
-            "t_b_float": float(cost_of(answer).t_b),
-            "on_frontier": answer.num_steps in best,
-            **({} if walk.asked is None else {"time_s": walk.asked.times_s(cost_of(answer))}),
-            **proof_json(answer),
-        }
-        for answer in walk.answers
-    ]
+    kind = "late_point" if walk.num_chunks is None else "exact_point"
+    return [records()[kind].json(answer, walk) for answer in walk.answers]
 
 
 def walk_sections(subject: Subject, walk: Walk) -> Iterator[Section]:
-    """The exact frontier, and why it ends where it does."""
+    """What schedules of more and more steps cost, and why they end where they do."""
     yield Facts(
         *subject.facts(walk.collective),
-        ("chunks a shard", walk.num_chunks),
+        *([] if walk.num_chunks is None else [("chunks a shard", walk.num_chunks)]),
         ("bound of this graph", cost_text(walk.bound)),
         ("BFB", cost_text(walk.bfb)),
     )
     yield ""
-    times = () if walk.asked is None else walk.asked.columns("time")
-    columns = ("steps", "t_b", "decimal", *times, "least", "with any chunks")
     points = _points(walk)
-    rows = [_row(point) for point in points]
-    yield Table((*columns, "on frontier", "proof"), rows, numbers=len(columns))
-    if walk.asked is not None:
+    is_late = walk.num_chunks is None
+    columns = "chunks=num_chunks; least=t_b_bound | proof"
+    if not is_late:
+        columns = (
+            "least=t_b_bound; with any chunks=t_b_bound_any_chunks "
+            "| on frontier=on_frontier:yes; proof"
+        )
+    yield table(
+        points,
+        f"steps; t_b; decimal=t_b:.6g; *time:time; {columns}",
+        spread={"time": () if walk.asked is None else walk.asked.columns("time")},
+        decimal=lambda point: Fraction(point["t_b"]),
+        time=lambda point: point.get("time_s", ()),
+        proof=_late_proof if is_late else _proof,
+    )
+    if walk.asked is not None and walk.num_chunks is not None:
         for at, size in enumerate(walk.asked.sizes_bytes):
             time_s, steps = min((point["time_s"][at], point["steps"]) for point in points)
             what = model_text(format_size(size), walk.asked.model)
@@ -338,111 +303,23 @@ def walk_sections(subject: Subject, walk: Walk) -> Iterator[Section]:
         yield f"More than {walk.max_steps} steps were not tried: see --max-steps."
 
 
-def _row(point: dict[str, Any]) -> tuple[str, ...]:
-    keys = ("steps", "t_b", "t_b_bound", "t_b_bound_any_chunks")
-    steps, t_b, bound, limit = (str(point[key]) for key in keys)
-    how = point["status"].partition(":")[0]
-    gap = float(Fraction(t_b) / Fraction(bound)) - 1
-    proof = how if point["optimal"] else f"{how}, gap {gap:.2%}"
-    yes = "yes" if point["on_frontier"] else "no"
-    times = map(format_time, point.get("time_s", ()))
-    return (steps, t_b, f"{point['t_b_float']:.6g}", *times, bound, limit, yes, proof)
+def _late_proof(point: dict[str, Any]) -> str:
+    return "optimal" if point["optimal"] else f"gap {_gap(point):.2%}"
 
 
-# Late schedules of more and more steps as an answer.
+def _proof(point: dict[str, Any]) -> str:
+    how = str(point["status"].partition(":")[0])
+    return how if point["optimal"] else f"{how}, gap {_gap(point):.2%}"
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class LateWalk:
-    """The late schedules of more and more steps, up to ``max_steps`` or one that none can beat.
-
-    ``bound`` is that of the topology and the collective, ``bfb`` what BFB costs; times are of the
-    messages ``asked`` for.
-    """
-
-    collective: str
-    max_steps: int
-    bound: Cost
-    bfb: Cost
-    answers: tuple[LateAnswer, ...]
-    asked: MessageSizes | None = None
-
-
-def late_walk_json(subject: Subject, walk: LateWalk) -> dict[str, Any]:
-    """The JSON form of late schedules of more and more steps."""
-    return {
-        **subject.json(walk.collective),
-        "max_steps": walk.max_steps,
-        "topology_bound": cost_json(walk.bound),
-        "bfb": cost_json(walk.bfb),
-        **({} if walk.asked is None else {"cost_model": model_json(walk.asked)}),
-        "points": [_point(walk, answer) for answer in walk.answers],
-    }
-
-
-def _point(walk: LateWalk, answer: LateAnswer) -> dict[str, Any]:
-    return {
-        **cost_json(answer.cost),
-        "steps_allowed": answer.num_steps,
-        "num_chunks": answer.schedule.num_chunks,
-        **({} if walk.asked is None else {"time_s": walk.asked.times_s(answer.cost)}),
-        "optimal": answer.is_optimal,
-        "t_b_bound": str(answer.bound),
-        "status": answer.status,
-    }
-
-
-def late_walk_sections(subject: Subject, walk: LateWalk) -> Iterator[Section]:
-    """What late schedules of more and more steps cost, and how good they are."""
-    yield Facts(
-        *subject.facts(walk.collective),
-        ("bound of this graph", cost_text(walk.bound)),
-        ("BFB", cost_text(walk.bfb)),
-    )
-    yield ""
-    times = () if walk.asked is None else walk.asked.columns("time")
-    columns = ("steps", "t_b", "decimal", *times, "chunks", "least")
-    rows = [_late_row(walk, answer) for answer in walk.answers]
-    yield Table((*columns, "proof"), rows, numbers=len(columns))
-    if walk.answers[-1].cost.t_b == walk.bound.t_b:
-        yield f"No number of steps takes less than t_b {t_b_text(walk.bound.t_b)} here."
-    else:
-        yield f"More than {walk.max_steps} steps were not tried: see --max-steps."
-
-
-def _late_row(walk: LateWalk, answer: LateAnswer) -> tuple[str, ...]:
-    cost, bound = answer.cost, answer.bound
-    times = () if walk.asked is None else map(format_time, walk.asked.times_s(cost))
-    gap = float(cost.t_b / bound) - 1
-    proof = "optimal" if answer.is_optimal else f"gap {gap:.2%}"
-    chunks = str(answer.schedule.num_chunks)
-    return (
-        str(cost.steps),
-        str(cost.t_b),
-        f"{float(cost.t_b):.6g}",
-        *times,
-        chunks,
-        str(bound),
-        proof,
-    )
+def _gap(point: dict[str, Any]) -> float:
+    return float(Fraction(point["t_b"]) / Fraction(point["t_b_bound"])) - 1
 
 
 # Schedules of greedy synthesis as answers: ticks, what none can beat, and how they were found.
 
 
-def synthesis_json(made: Synthesis) -> dict[str, Any]:
-    """What a greedy schedule takes and how that is known."""
-    return {
-        "ticks": made.ticks,
-        "bound": made.bound,
-        "optimal": made.is_optimal,
-        "seed": made.seed,
-        "latency_model": made.model,
-        "tick_s": str(made.timed.tick_s) if made.has_unit else None,
-        "found_by": made.how,
-        "restart": made.restart,
-    }
+made("synthesis", tick_s=lambda made: made.timed.tick_s if made.has_unit else None)
 
 
 def synthesis_sections(made: Synthesis, seconds: float) -> Iterator[Section]:
@@ -482,25 +359,6 @@ class ClassicCost:
     def one_port_t_b(self) -> Fraction:
         """t_b on a switch, where every host has one port of B in and out."""
         return total(self.messages.one_port_loads()) / self.messages.num_ranks
-
-
-def classic_json(subject: Subject, found: ClassicCost) -> dict[str, Any]:
-    """The JSON form: loads are in shards (in an all-to-all in pieces), t_b in M/B."""
-    placed = found.placed
-    return {
-        **subject.json(found.messages.collective.name),
-        "scheduler": found.scheduler,
-        "routing": found.routing,
-        "steps": len(placed.loads),
-        "max_load_per_step": [str(load) for load in placed.loads],
-        "hops_per_step": list(placed.hops),
-        "t_b": str(placed.t_b),
-        "t_b_float": float(placed.t_b),
-        "t_b_store_and_forward": str(placed.t_b_store_and_forward),
-        "one_port_t_b": str(found.one_port_t_b),
-        "in_network_bound": None if found.in_network is None else cost_json(found.in_network),
-        "note": found.note,
-    }
 
 
 def classic_sections(subject: Subject, found: ClassicCost) -> Iterator[Section]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.core.quantities import format_time
+from ocs_codesign.fabric.bundle.write.bundle import standing_json
 from ocs_codesign.fabric.bundle.write.tables import plan_summary
 from ocs_codesign.fabric.deployments.work import Action
 from ocs_codesign.fabric.light import light_paths
-from ocs_codesign.fabric.wiring import cross_connect_name
+from ocs_codesign.faces.answers.declared import made, records, table
 from ocs_codesign.faces.answers.sections import Facts, Table, counted
-from ocs_codesign.faces.answers.texts import cost_json, cost_text, t_b_text
+from ocs_codesign.faces.answers.texts import cost_text, t_b_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ocs_codesign.fabric.bundle.write.bundle import BundlePlace
     from ocs_codesign.fabric.deployments.day_two import Redesign
@@ -22,77 +22,64 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.repairs.repair import Repair
     from ocs_codesign.fabric.repairs.splicing import SpliceChoice, SplicedConfiguration
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
+    from ocs_codesign.fabric.rewiring.stages import Stage
     from ocs_codesign.fabric.survival import Remainder, Survivability
     from ocs_codesign.faces.answers.sections import Section
 
 
-def deployment_json(
-    deployment: Deployment, manifest: dict[str, Any], place: BundlePlace
-) -> dict[str, Any]:
-    """The JSON form, without the certificates of stages, which the bundle has."""
+def _plans(deployment: Deployment) -> list[dict[str, Any]]:
+    """The plans without the certificates of stages, which the bundle has."""
     plans = [plan_summary(change) for change in deployment.changes]
-    for plan in plans:
-        for stage in plan["stages"]:
-            del stage["certificate"]
-    return {
-        "fits": True,
-        "fabric": deployment.fabric.name,
-        "configurations": [_configuration_json(made) for made in deployment.configurations],
-        "plans": plans,
-        "sonic": _has_sonic(deployment),
-        "num_files": len(manifest["files"]) + 1,
-        "num_bytes": sum(file["bytes"] for file in manifest["files"].values()),
-        "out": place.directory,
-        "archive": place.archive,
-    }
+    for stage in (stage for plan in plans for stage in plan["stages"]):
+        del stage["certificate"]
+    return plans
+
+
+made(
+    "deploy.deployment",
+    fits=True,
+    plans=_plans,
+    sonic=lambda deployment: _has_sonic(deployment),
+    num_files=lambda _, manifest: len(manifest["files"]) + 1,
+    num_bytes=lambda _, manifest: sum(file["bytes"] for file in manifest["files"].values()),
+)
+
+
+def _least_margin_db(made: DeployedConfiguration) -> float | None:
+    margins = [path.margin_db for path in light_paths(made.configuration)]
+    return float(min(margins)) if margins else None
+
+
+made(
+    "deployed_configuration",
+    planes=lambda made: len(set(made.configuration.plane.tolist())),
+    stages=lambda made: max(made.num_stages(), default=0),
+    least_margin_db=_least_margin_db,
+    survives_plane_loss=lambda made: made.plane_loss().stays_connected,
+)
 
 
 def _has_sonic(deployment: Deployment) -> bool:
     return all(switch.profile.port_model.has_b_side for switch in deployment.fabric.switches)
 
 
-def _configuration_json(made: DeployedConfiguration) -> dict[str, Any]:
-    planes = sorted(set(made.configuration.plane.tolist()))
-    margins = [path.margin_db for path in light_paths(made.configuration)]
-    return {
-        "name": made.name,
-        "recipe": repr(made.recipe),
-        "nodes": made.topology.num_nodes,
-        "degree": made.topology.degree,
-        "circuits": made.configuration.num_circuits,
-        "planes": len(planes),
-        "stages": max(made.num_stages(), default=0),
-        "least_margin_db": float(min(margins)) if margins else None,
-        "survives_plane_loss": made.plane_loss().stays_connected,
-        "schedules": [
-            {
-                "collective": bounded.collective.name,
-                "cost": cost_json(bounded.design.cost),
-                "bound": cost_json(bounded.bound),
-                "schedule": bounded.design.maker,
-            }
-            for bounded in made.designs
-        ],
-    }
-
-
-def deployment_sections(answer: dict[str, Any], deployment: Deployment) -> Iterator[Section]:
+def deployment_sections(
+    deployment: Deployment, manifest: dict[str, Any], place: BundlePlace
+) -> Iterator[Section]:
     """Every configuration with its schedules, and the bundle."""
-    for fields, made in zip(answer["configurations"], deployment.configurations, strict=True):
-        through = "one switch" if fields["stages"] == 1 else f"{fields['stages']} switches"
-        margin = fields["least_margin_db"]
+    answer = records()["deploy.deployment"].json(deployment, manifest, place)
+    for told, deployed in zip(answer["configurations"], deployment.configurations, strict=True):
+        through = "one switch" if told["stages"] == 1 else f"{told['stages']} switches"
+        margin = told["least_margin_db"]
         yield Facts(
-            ("configuration", fields["name"]),
-            ("recipe", fields["recipe"]),
-            ("nodes, degree", f"{fields['nodes']}, {fields['degree']}"),
-            (
-                "circuits",
-                f"{fields['circuits']} in {fields['planes']} planes, each through {through}",
-            ),
+            ("configuration", told["name"]),
+            ("recipe", told["recipe"]),
+            ("nodes, degree", f"{told['nodes']}, {told['degree']}"),
+            ("circuits", f"{told['circuits']} in {told['planes']} planes, each through {through}"),
             ("least margin", None if margin is None else f"{margin:g} dB below the loss budget"),
             *(
                 (bounded.collective.name, f"{cost_text(bounded.design.cost)}, verified")
-                for bounded in made.designs
+                for bounded in deployed.designs
             ),
         )
         yield ""
@@ -112,22 +99,18 @@ INVENTED = "What if: no bundle was read, the embedding is invented for this ques
 NOT_WRITTEN = "What if: nothing was written."
 
 
-def deployed_json(deployment: Deployment, place: BundlePlace | None) -> dict[str, Any]:
-    """What a bundle is after the work, and where it was written (null for a question)."""
-    return {
-        "up": deployment.up,
-        "configurations": list(deployment.names),
-        "failed": list(deployment.failures.components()),
-        "what_if": place is None,
-        "out": None if place is None else place.directory,
-        "archive": None if place is None else place.archive,
-    }
+made(
+    "deployed",
+    standing=lambda deployment: standing_json(deployment),
+    failed=lambda deployment: deployment.failures.components(),
+    what_if=lambda _, place: place is None,
+)
 
 
 def deployed_sections(deployment: Deployment, place: BundlePlace | None) -> Iterator[Section]:
     """The same where people read it."""
     yield Facts(
-        ("up", deployment.up),
+        (deployment.standing, deployment.up),
         ("configurations", ", ".join(deployment.names)),
         ("failed", ", ".join(deployment.failures.components()) or None),
         ("bundle", None if place is None else place.directory),
@@ -135,17 +118,8 @@ def deployed_sections(deployment: Deployment, place: BundlePlace | None) -> Iter
     )
     if place is None:
         yield NOT_WRITTEN
-
-
-def redesign_json(offered: Redesign) -> dict[str, Any]:
-    """The JSON form of what could be brought up instead."""
-    return {
-        "recipe": repr(offered.recipe),
-        "degree": offered.configuration.topology.degree,
-        "collective": offered.collective.name,
-        "cost": cost_json(offered.cost),
-        "torn_down": list(offered.lost),
-    }
+    elif deployment.standing == "planned":
+        yield f"When the work is done: ocs-codesign rewire --bundle {place} --done"
 
 
 def redesign_text(offered: Redesign) -> str:
@@ -158,41 +132,40 @@ def redesign_text(offered: Redesign) -> str:
     )
 
 
-def change_json(
-    deployment: Deployment, change: ConfigurationChange, place: BundlePlace | None
-) -> dict[str, Any]:
-    """The stages of a change of configuration, with the cross-connects in their order."""
+def _steps(stage: Any, action: Action, change: ConfigurationChange, deployment: Deployment) -> Any:
+    """The cross-connects that a stage deletes or creates, in the order of the work."""
+    number = change.stages.index(stage) + 1
     steps = deployment.work.steps if deployment.work is not None else ()
-    return {
-        "from": change.before.name,
-        "to": change.after.name,
-        "kept": change.num_kept,
-        "deleted": change.num_deleted,
-        "created": change.num_created,
-        "service": change.service.value,
-        "hitless": change.service.is_hitless,
-        "dead_time_s": float(change.dead_time_s),
-        "stages": [
-            {
-                "planes": list(stage.planes),
-                "deletes": [
-                    {"switch": step.switch, "cross_connect": step.id}
-                    for step in steps
-                    if (step.stage, step.action) == (number, Action.DELETE)
-                ],
-                "creates": [
-                    {"switch": step.switch, "cross_connect": step.id}
-                    for step in steps
-                    if (step.stage, step.action) == (number, Action.CREATE)
-                ],
-                "circuits_up": len(stage.up),
-                "connected": stage.connectivity is not None,
-                "dead_time_s": float(stage.dead_time_s),
-            }
-            for number, stage in enumerate(change.stages, 1)
-        ],
-        **deployed_json(deployment, place),
-    }
+    return [
+        {"switch": step.switch, "cross_connect": step.id}
+        for step in steps
+        if (step.stage, step.action) == (number, action)
+    ]
+
+
+made(
+    "change_stage",
+    deletes=lambda stage, *beside: _steps(stage, Action.DELETE, *beside[:2]),
+    creates=lambda stage, *beside: _steps(stage, Action.CREATE, *beside[:2]),
+    connected=lambda stage: stage.connectivity is not None,
+)
+made(
+    "deploy.change",
+    change=lambda _, change: change,
+    deployed=lambda deployment, _, place: records()["deployed"].json(deployment, place),
+)
+
+
+def stages_table(stages: Sequence[Stage], up: str, dead_time: Callable[[Stage], Any]) -> Table:
+    """A row a stage of a change; ``up`` is what the column of circuits that are up is called."""
+    return table(
+        stages,
+        f"stage; plane; delete:len; create:len; {up}=up:len; dead time | connected",
+        stage=lambda stage: stages.index(stage) + 1,
+        plane=lambda stage: " ".join(map(str, stage.planes)),
+        dead_time=dead_time,
+        connected=lambda stage: "no" if stage.connectivity is None else "yes",
+    ).shortened("stages")
 
 
 def change_sections(
@@ -210,18 +183,10 @@ def change_sections(
         ("dead time", format_time(float(change.dead_time_s))),
     )
     yield ""
-    columns = ("stage", "plane", "delete", "create", "circuits up", "dead time", "connected")
-    rows = [
-        (
-            *(str(number), " ".join(map(str, stage.planes))),
-            *map(str, (len(stage.delete), len(stage.create), len(stage.up))),
-            format_time(float(stage.dead_time_s)),
-            "no" if stage.connectivity is None else "yes",
+    if change.stages:
+        yield stages_table(
+            change.stages, "circuits up", lambda stage: format_time(float(stage.dead_time_s))
         )
-        for number, stage in enumerate(change.stages, 1)
-    ]
-    if rows:
-        yield Table(columns, rows, numbers=6).shortened("stages")
         yield ""
     yield from deployed_sections(deployment, place)
 
@@ -232,59 +197,7 @@ def change_sections(
 INVENTED_FOR_LOSSES = "chosen for this question; --bundle DIR looks at those that are deployed"
 
 
-def survivability_json(survival: Survivability) -> dict[str, Any]:
-    """The JSON form of all losses and of the worst of every kind."""
-    return {
-        "configuration": survival.configuration.name,
-        "fabric": survival.configuration.cabling.fabric.name,
-        "collective": survival.collective.name,
-        "unit": "M/B, B the egress of a node of the intact topology",
-        "intact": _remainder_json(survival.intact),
-        "worst": [
-            {
-                "kind": worst.loss.kind.value,
-                "losses": worst.num_losses,
-                "connected": worst.num_connected,
-                "name": worst.loss.name,
-                "alike": worst.num_alike,
-                "left": _remainder_json(worst.loss.left),
-            }
-            for worst in survival.worst()
-        ],
-        "losses": [
-            {
-                "kind": loss.kind.value,
-                "name": loss.name,
-                "lost_links": loss.num_lost_links,
-                **_remainder_json(loss.left),
-            }
-            for loss in survival.losses
-        ],
-        "measured": survival.num_measured,
-    }
-
-
-def _remainder_json(left: Remainder) -> dict[str, Any]:
-    alltoall = left.alltoall
-    return {
-        "nodes": left.num_nodes,
-        "links": left.num_links,
-        "connected": left.is_connected,
-        "components": left.num_components,
-        "largest_component": left.largest_component,
-        "diameter": left.diameter,
-        "cost": None if left.cost is None else cost_json(left.cost),
-        "alltoall": None
-        if alltoall is None
-        else {
-            "time": None if alltoall.time is None else str(alltoall.time),
-            "bound": str(alltoall.bound),
-            "optimal": alltoall.is_optimal,
-        },
-    }
-
-
-def survivability_sections(survival: Survivability, *, deployed: bool) -> Iterator[Section]:
+def survivability_sections(survival: Survivability, deployed: bool) -> Iterator[Section]:
     """The topology as it is, and the worst loss of every kind."""
     intact = survival.intact
     measured = f"{survival.num_measured} measured, each other equal to one"
@@ -317,7 +230,7 @@ def survivability_sections(survival: Survivability, *, deployed: bool) -> Iterat
                 f"{worst.loss.name}{alike}",
             )
         )
-    yield Table(columns, rows, numbers=2, texts=1)
+    yield Table(columns, rows, numbers=2, texts=3)
 
 
 def _cost(left: Remainder) -> str:
@@ -342,24 +255,7 @@ def _least_alltoall(left: Remainder) -> str:
     return f"{at_least}{float(left.alltoall.bound):.6g}"
 
 
-def repair_json(repair: Repair) -> dict[str, Any]:
-    """The JSON form of a repair: hosts, strands and cross-connects in the order of the work."""
-    return {
-        "repaired": True,
-        "configuration": repair.configuration.name,
-        "hosts": [asdict(host) for host in repair.hosts],
-        "removed": [asdict(removed) for removed in repair.removed],
-        "moves": [
-            {
-                "strand": move.what,
-                "cable": move.cable,
-                "before": None if move.before is None else str(move.before),
-                "after": None if move.after is None else str(move.after),
-            }
-            for move in repair.moves
-        ],
-        "made": [asdict(made) for made in repair.made],
-    }
+made("repair", repaired=True)
 
 
 def repair_sections(repair: Repair) -> Iterator[Section]:
@@ -369,16 +265,14 @@ def repair_sections(repair: Repair) -> Iterator[Section]:
         ("configuration", repair.configuration.name),
         ("nodes that move", len(repair.hosts)),
         ("strands to move", len(repair.moves)),
+        ("idle, to unplug last", len(repair.idle) or None),
         ("cross-connects", f"{len(repair.removed)} taken down, {len(repair.made)} set up"),
         ("light", "followed: it makes the topology"),
         ("repaired along", also or None),
     )
-    has_b_side = repair.configuration.cabling.fabric.port_model(0).has_b_side
+    model = repair.configuration.cabling.fabric.port_model
     down, up = (
-        [
-            (each.switch, cross_connect_name(each.a_port, each.b_port, has_b_side=has_b_side))
-            for each in joined
-        ]
+        [(each.switch, model.joined(each.a_port, each.b_port)) for each in joined]
         for joined in (repair.removed, repair.made)
     )
     rows = [
@@ -399,40 +293,6 @@ def repair_sections(repair: Repair) -> Iterator[Section]:
 
 
 _COUNTED = 10**9
-
-
-def choice_json(choice: SpliceChoice) -> dict[str, Any]:
-    """The JSON form of a way to join the ends of lost nodes, next to what it is compared with."""
-    splices = choice.splices
-    return {
-        "lost_nodes": list(splices.ends.gone),
-        "joined": list(choice.way.joined),
-        "collective": splices.collective.name,
-        "unit": "M/B, B the egress of a node",
-        "before": cost_json(choice.before),
-        "after": cost_json(choice.cost),
-        "nothing_joined": None if choice.holes is None else cost_json(choice.holes),
-        "bound": cost_json(splices.bound),
-        "frontier": [cost_json(way.cost) for way in splices.found],
-        "wasted_links": choice.way.num_wasted,
-        "ways": splices.num_possible,
-        "ways_scored": splices.num_scored,
-        "optimal": splices.is_optimal,
-        "seed": splices.seed,
-    }
-
-
-def splice_json(spliced: SplicedConfiguration) -> dict[str, Any]:
-    """The same on a fabric, with the ports that change."""
-    return {
-        "configuration": spliced.configuration.name,
-        "where": spliced.where.value,
-        "nodes": spliced.configuration.topology.num_nodes,
-        **choice_json(spliced.choice),
-        "cross_connects_removed": spliced.num_removed,
-        "cross_connects_made": spliced.num_made,
-        "ports_changed": spliced.num_ports,
-    }
 
 
 def choice_facts(choice: SpliceChoice) -> tuple[tuple[str, object], ...]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ocs_codesign.core.bounds import least_t_b
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.quantities import format_size, format_time
+from ocs_codesign.faces.answers.declared import made, table
 from ocs_codesign.faces.answers.sections import Facts, Recipes, Table, counted
 from ocs_codesign.faces.answers.texts import (
     ASK_FOR_A_MODEL,
-    cost_json,
     cost_text,
-    model_json,
     model_text,
     optimality,
     t_b_text,
 )
+from ocs_codesign.graphs.expansions.edits import Excise, Insert, Swap
+from ocs_codesign.graphs.expansions.reverse import Transpose
+from ocs_codesign.graphs.families.affine import AffineSpliced
 from ocs_codesign.graphs.handle import handle
-from ocs_codesign.search.bases import ALLTOALL_SHARE, Effort
+from ocs_codesign.search.bases import Effort
+from ocs_codesign.search.edited import open_steps
 from ocs_codesign.search.exhaustion.visits import exhausted
 from ocs_codesign.search.pareto import FOREST_T_B, closed_baselines
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.core.cost import Cost, CostModel, MessageSizes
     from ocs_codesign.faces.answers.sections import Section
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.schedules.design import Design, Question
     from ocs_codesign.search.catalogue.entry import Entry, LookedUp, Provenance
     from ocs_codesign.search.exhaustion.visits import Exhaustion
@@ -49,17 +54,18 @@ def nearest_sentence(asked: Question, found: Question) -> str:
     )
 
 
-def found_json(found: LookedUp) -> dict[str, Any]:
-    """The JSON form of a look-up."""
-    return {
-        "nodes": found.asked.num_nodes,
-        "degree": found.asked.degree,
-        "bidirectional": found.asked.bidirectional,
-        "collective": found.collective.name,
-        "exact": found.exact,
-        "found_nodes": found.question.num_nodes,
-        "candidates": [entry_json(entry, found.collective) for entry in found.entries],
-    }
+def _asked(beside: tuple[Any, ...]) -> Collective:
+    """For which collective a stored design is looked at."""
+    return getattr(beside[-1], "collective", Collective.ALLGATHER)
+
+
+made(
+    "entry",
+    cost=lambda entry, *beside: entry.cost(_asked(beside)),
+    t_b_float=lambda entry, *beside: float(entry.cost(_asked(beside)).t_b),
+    bw_optimal=lambda entry, *beside: entry.is_bw_optimal(_asked(beside)),
+    moore_optimal=lambda entry, *beside: entry.is_moore_optimal(_asked(beside)),
+)
 
 
 def found_sections(found: LookedUp) -> Iterator[Section]:
@@ -92,29 +98,6 @@ def _row(entry: Entry, collective: Collective) -> tuple[str, ...]:
     )
 
 
-def entry_json(entry: Entry, collective: Collective) -> dict[str, Any]:
-    """The JSON form of a stored design, with its cost for a collective."""
-    cost = entry.cost(collective)
-    return {
-        "recipe": entry.recipe,
-        "label": entry.label,
-        "nodes": entry.num_nodes,
-        "degree": entry.degree,
-        **cost_json(cost),
-        "t_b_float": float(cost.t_b),
-        "measured": entry.measured,
-        "bw_optimal": entry.is_bw_optimal(collective),
-        "moore_optimal": entry.is_moore_optimal(collective),
-        "bidirectional": entry.bidirectional,
-        "schedule": entry.schedule,
-        "reverse_symmetric": entry.reverse_symmetric,
-        "certificate": None if entry.certificate is None else str(entry.certificate),
-        "alltoall_t_b": None if entry.alltoall is None else str(entry.alltoall),
-        "allgather": cost_json(entry.allgather),
-        "reduce_scatter": cost_json(entry.reduce_scatter),
-    }
-
-
 def _certificate(entry: Entry) -> str | None:
     """The least t_b that was proven of any allgather in as many steps."""
     least = entry.certificate
@@ -128,41 +111,58 @@ def _entry_above_bound(entry: Entry) -> str:
     return f"{100 * float(entry.allgather.t_b / entry.certificate - 1):.3g} %"
 
 
-def provenance_json(origin: Provenance | None) -> dict[str, Any] | None:
-    """Where an entry comes from, None if that is not known."""
-    names = ("command", "version", "seed", "time_spent_s", "work", "improved", "day", "exchanged")
-    return None if origin is None else {name: getattr(origin, name) for name in names}
+def search_sentences(answer: Frontier) -> Iterator[str]:
+    """How much a size was searched for, and when; beyond the catalogue, how little."""
+    designs, origin, here = answer.looked_at, answer.origin, answer.here
+    if origin is not None:
+        is_open = bool(open_steps(list(designs), answer.question))
+        yield origin_sentence(origin, is_open and (here is None or not here.work))
+    if here is not None:
+        what = "" if here.work else " for all-to-all"
+        yield f"Searched{what} on this machine with the default effort; --fresh searches on."
+    if here is not None and origin is None:
+        counts = Counter(map(_way_of, designs))
+        listed = ", ".join(f"{number} by {way}" for way, number in counts.items())
+        yield (
+            f"The catalogue does not reach this size, so little was looked at ({listed}): better "
+            "designs are likely."
+        )
 
 
-def origin_sentence(origin: Provenance) -> str:
+def _way_of(design: Design) -> str:
+    recipe = design.recipe.g if isinstance(design.recipe, Transpose) else design.recipe
+    if isinstance(recipe, AffineSpliced):
+        return "affine digraphs"
+    is_edit = isinstance(recipe, Excise | Insert | Swap)
+    return "neighbouring sizes" if is_edit else "families and expansions"
+
+
+def origin_sentence(origin: Provenance, is_open: bool) -> str:
     """How much a size that is answered from the catalogue was searched for, and when.
 
+    ``is_open`` says that searches may find more.
+
     >>> from ocs_codesign.search.catalogue.entry import Provenance
-    >>> origin_sentence(Provenance("sweep", "0.1.0", 1, 2.5, 2**24))
-    'From the catalogue: searched with 1 times the default effort; --fresh searches now.'
+    >>> origin_sentence(Provenance("sweep", "0.1.0", 1, 2.5, 2**24), True)
+    'From the catalogue: searched for 2.5 s of one core; --fresh searches on.'
     """
-    default = Effort().work
-    searches = []
-    if origin.work:
-        searches.append(f"searched with {origin.work / default:.3g} times the default effort")
-    if origin.improved:
-        share = f"{origin.improved / default:.2g} times the default effort"
-        searches.append(f"improved by local searches of {share}")
-    if origin.exchanged:
-        share = f"{origin.exchanged * ALLTOALL_SHARE / default:.2g} times the default effort"
-        searches.append(f"searched for all-to-all with {share} for that")
-    if not searches:
-        searches.append("local searches have nothing left to find")
+    spent = origin.time_spent_s
+    time = f"{spent:.2g} s" if spent < 100 else f"{spent / 60:.2g} minutes"
     when = f", last on {origin.day}" if origin.day else ""
-    searches_of_allgather = [work for work in (origin.work, origin.improved) if work]
-    is_whole = not searches_of_allgather or max(searches_of_allgather) >= default
-    fresh = "searches now" if is_whole else "searches with all of it, longer, and may find better"
-    return f"From the catalogue: {' and '.join(searches)}{when}; --fresh {fresh}."
+    said = f"From the catalogue: searched for {time} of one core{when}; "
+    if not is_open:
+        return said + "nothing is left for local searches; --fresh searches all the same."
+    if max(origin.work, origin.improved) >= Effort().work:
+        return said + "--fresh searches on."
+    return said + "--fresh searches on, up to some minutes, and may find better."
 
 
-def entry_facts(entry: Entry, origin: Provenance | None) -> Facts:
+made("frontier.known", found=True)
+
+
+def known_sections(entry: Entry, origin: Provenance | None) -> Iterator[Section]:
     """A stored design and where it comes from."""
-    return Facts(
+    yield Facts(
         ("recipe", entry.recipe),
         ("label", entry.label),
         ("nodes, degree", f"{entry.num_nodes}, {entry.degree}"),
@@ -180,20 +180,9 @@ def entry_facts(entry: Entry, origin: Provenance | None) -> Facts:
     )
 
 
-def timed_json(answer: AlltoallPass, path: str) -> dict[str, Any]:
-    """The JSON form of what working out all-to-all times has added to a catalogue."""
-    return {
-        "catalogue": path,
-        "questions": answer.num_questions,
-        "timed": answer.num_timed,
-        "untimed": answer.num_untimed,
-        "added": answer.num_added,
-    }
-
-
-def timed_facts(answer: AlltoallPass, path: str) -> Facts:
+def timed_sections(answer: AlltoallPass, path: str) -> Iterator[Section]:
     """What working out all-to-all times has added to a catalogue."""
-    return Facts(
+    yield Facts(
         ("catalogue", path),
         ("questions come to", answer.num_questions),
         ("designs with a time", answer.num_timed),
@@ -208,16 +197,12 @@ def timed_facts(answer: AlltoallPass, path: str) -> Facts:
 _KINDS = (Collective.ALLGATHER, Collective.ALLREDUCE, Collective.ALLTOALL)
 
 
-def exhaustion_json(found: Exhaustion) -> dict[str, Any]:
-    """The JSON form of an exhaustion."""
-    question = found.question
-    return {
-        "nodes": question.num_nodes,
-        "degree": question.degree,
-        "bidirectional": question.bidirectional,
-        **_counts(found),
-        **{kind.name: _points_json(found, kind) for kind in _KINDS},
-    }
+made(
+    "frontier.exhaustion",
+    allgather=lambda found: found.points(Collective.ALLGATHER),
+    allreduce=lambda found: found.points(Collective.ALLREDUCE),
+    alltoall=lambda found: found.points(Collective.ALLTOALL),
+)
 
 
 def exhaustion_sections(found: Exhaustion) -> Iterator[Section]:
@@ -243,15 +228,16 @@ def exhaustion_sections(found: Exhaustion) -> Iterator[Section]:
     yield Recipes.of(dict.fromkeys(recipes))
 
 
-def proof_json(
-    question: Question, collective: Collective, designs: Iterable[Design]
-) -> dict[str, Any] | None:
-    """What is proven of a size by exhaustion, and of which designs; None if nothing is."""
-    found = exhausted(question, collective)
-    if found is None:
-        return None
-    proven = [repr(one.recipe) for one in designs if found.proves(one.cost, collective)]
-    return {**_counts(found), "points": _points_json(found, collective), "proven": proven}
+made("counted", loops_and_parallel_links=lambda found: not found.simple)
+made(
+    "proof",
+    points=lambda found, answer: found.points(answer.collective),
+    proven=lambda found, answer: [
+        design.recipe
+        for design in answer.candidates
+        if found.proves(design.cost, answer.collective)
+    ],
+)
 
 
 def proof_sections(
@@ -277,88 +263,57 @@ def _cost_texts(cost: Cost) -> tuple[str, ...]:
     return str(cost.steps), str(cost.t_b), f"{float(cost.t_b):.6g}"
 
 
-def _counts(found: Exhaustion) -> dict[str, Any]:
-    return {
-        "loops_and_parallel_links": not found.simple,
-        "classes": found.num_classes,
-        "labelled": found.num_labelled,
-    }
-
-
 def _left_out(found: Exhaustion) -> str:
     return " without loops and parallel links" if found.simple else ""
-
-
-def _points_json(found: Exhaustion, collective: Collective) -> list[dict[str, Any]] | None:
-    points = found.points(collective)
-    if points is None:
-        return None
-    return [{**cost_json(point.cost), "recipe": repr(point.recipe)} for point in points]
 
 
 MAX_DOMINATED_ROWS = 40
 _HALVES = Collective.ALLREDUCE.halves()
 
 
-def frontier_json(answer: Frontier, asked: MessageSizes | None = None) -> dict[str, Any]:
-    """The JSON form of a frontier, with times if they are asked for."""
-    dominated = []
-    for candidate in answer.dominated:
-        entry = _candidate_json(candidate, asked)
-        dominator = answer.dominator(candidate)
-        entry["dominated_by"] = None if dominator is None else repr(dominator.recipe)
-        dominated.append(entry)
-    value: dict[str, Any] = {
-        "nodes": answer.num_nodes,
-        "degree": answer.degree,
-        "collective": answer.collective.name,
-        "candidates": [
-            _candidate_json(candidate, asked) | {"above_bound": _text(answer, candidate)}
-            for candidate in answer.candidates
-        ],
-        "bound": cost_json(answer.bound),
-        "exhaustion": proof_json(answer.question, answer.collective, answer.candidates),
-        "published": [repr(candidate.recipe) for candidate in answer.published],
-        "baselines": [
-            baseline_json(design, asked)
-            for design in (
-                *answer.baselines,
-                *closed_baselines(answer.question, answer.collective, asked),
-            )
-        ],
-        "dominated": dominated,
-        "catalogue": provenance_json(answer.origin),
-    }
-    if asked is not None:
-        best = (answer.best(asked.model, size) for size in asked.sizes_bytes)
-        value["best"] = [repr(design.recipe) for design in best]
-        value["cost_model"] = model_json(asked)
-    return value
+class OwnGraph(NamedTuple):
+    """A graph of one's own beside a frontier: the name of its file, and what it costs."""
+
+    name: str
+    cost: Cost
 
 
-def _candidate_json(candidate: Design, asked: MessageSizes | None) -> dict[str, Any]:
-    value = {
-        "recipe": repr(candidate.recipe),
-        "label": candidate.recipe.label(),
-        **cost_json(candidate.cost),
-        "t_b_float": float(candidate.cost.t_b),
-        "measured": candidate.measured,
-        "bw_optimal": candidate.bw_optimal,
-        "moore_optimal": candidate.moore_optimal,
-        "schedule": candidate.maker,
-        "reverse_symmetric": candidate.recipe.reverse_symmetric,
-        "allgather": cost_json(candidate.cost_of(Collective.ALLGATHER)),
-        "reduce_scatter": cost_json(candidate.cost_of(Collective.REDUCE_SCATTER)),
-    }
-    if candidate.forest_t_b is not None:
-        value["forest_t_b"] = str(candidate.forest_t_b)
-    if asked is not None:
-        value["time_s"] = list(asked.times_s(candidate.cost))
-    return value
+def _times_s(design: Design, _: Frontier, asked: MessageSizes | None) -> Any:
+    return asked and asked.times_s(design.cost)
+
+
+def dominator_of(design: Design | Cost, answer: Frontier) -> Recipe | None:
+    """What dominates a design."""
+    better = answer.dominator(design)
+    return better and better.recipe
+
+
+made(
+    "candidate",
+    allgather=lambda design: design.cost_of(Collective.ALLGATHER),
+    reduce_scatter=lambda design: design.cost_of(Collective.REDUCE_SCATTER),
+    time_s=_times_s,
+)
+made("ranked_candidate", above_bound=lambda design, answer: above_least_t_b(answer, design))
+made("dominated_candidate", dominated_by=dominator_of)
+made("baseline", recipe=lambda design: design.recipe if design.recipes else None, time_s=_times_s)
+made("own_graph", dominated_by=lambda own, answer: dominator_of(own.cost, answer))
+made(
+    "frontier.frontier",
+    exhaustion=lambda answer: exhausted(answer.question, answer.collective),
+    published=lambda answer: [design.recipe for design in answer.published],
+    baselines=lambda answer, asked: [
+        *answer.baselines,
+        *closed_baselines(answer.question, answer.collective, asked),
+    ],
+    best=lambda answer, asked: (
+        asked and [answer.best(asked.model, size).recipe for size in asked.sizes_bytes]
+    ),
+)
 
 
 def frontier_sections(
-    answer: Frontier, asked: MessageSizes | None, *, show_all: bool
+    answer: Frontier, asked: MessageSizes | None, own: OwnGraph | None = None, *, show_all: bool
 ) -> Iterator[Section]:
     """The frontier, its bound, the best for every message size, and what it is compared with."""
     yield (
@@ -367,14 +322,19 @@ def frontier_sections(
         f"{len(answer.dominated)} dominated"
     )
     yield _candidates(answer.candidates, asked)
+    if own is not None:
+        by = answer.dominator(own.cost)
+        met = (
+            "no candidate is as good in both" if by is None else f"{by.recipe.label()} is no worse"
+        )
+        yield f"{own.name}: {cost_text(own.cost)}, measured; {met}."
     yield from _above_bound(answer)
     yield from proof_sections(answer.question, answer.collective, answer.candidates)
     yield (
         f"These are the best of {len(answer.looked_at)} designs known or found; no topology of "
         f"this size can beat {cost_text(answer.bound)}."
     )
-    if answer.origin is not None:
-        yield origin_sentence(answer.origin)
+    yield from search_sentences(answer)
     if FOREST_T_B in answer.criteria:
         yield "forests: the t_b that spanning trees in many pieces come near to; no other beats it."
     if asked is None:
@@ -408,11 +368,6 @@ def _above_bound(answer: Frontier) -> Iterator[Section]:
         yield f"t_b above the least that counting allows in as many steps: {listed}."
 
 
-def _text(answer: Frontier, design: Design) -> str | None:
-    above = above_least_t_b(answer, design)
-    return None if above is None else str(above)
-
-
 def above_least_t_b(answer: Frontier, design: Design) -> Fraction | None:
     """Share by which a design's t_b exceeds the least in as many steps, None if none is proven."""
     question, steps = answer.question, design.cost.steps
@@ -432,65 +387,54 @@ def _candidates(
     last: tuple[str, Sequence[str]] | None = None,
 ) -> Table:
     """A table of candidates with their halves, perhaps with one more column of texts at its end."""
-    columns = ["steps", "t_b", "decimal", *(asked.columns("time") if asked else ())]
     halves = [half for half in _HALVES if any(one.collective != half for one in candidates)]
-    columns += [half.name for half in halves]
+    names = (
+        {}
+        if last is None
+        else {id(each): name for each, name in zip(candidates, last[1], strict=True)}
+    )
     with_forests = any(one.forest_t_b is not None for one in candidates)
-    columns += ["forests"] * with_forests
-    numbers = len(columns)
-    columns += ["optimal", "cost", "handle", "label"]
-    rows = []
-    for candidate in candidates:
-        t_b = candidate.cost.t_b
-        row = [str(candidate.cost.steps), str(t_b), f"{float(t_b):.6g}"]
-        if asked is not None:
-            row += map(format_time, asked.times_s(candidate.cost))
-        costs = (candidate.cost_of(half) for half in halves)
-        row += [f"{cost.steps}, {cost.t_b}" for cost in costs]
-        if with_forests:
-            row.append("-" if candidate.forest_t_b is None else str(candidate.forest_t_b))
-        row += [
-            optimality(candidate.bw_optimal, candidate.moore_optimal),
-            "measured" if candidate.measured else "predicted",
-            handle(repr(candidate.recipe)),
-            candidate.recipe.label(),
-        ]
-        rows.append(tuple(row))
-    if last is not None:
-        columns.append(last[0])
-        rows = [(*row, text) for row, text in zip(rows, last[1], strict=True)]
-    return Table(tuple(columns), rows, numbers, texts=1 if last is None else 2, cut=True)
-
-
-def baseline_json(design: Design, asked: MessageSizes | None) -> dict[str, Any]:
-    """The JSON form of a baseline; without a recipe it is a closed form, or a bound."""
-    value = {
-        "label": design.label,
-        "recipe": repr(design.recipe) if design.recipes else None,
-        "known": design.known.value,
-        **cost_json(design.cost),
-    }
-    if asked is not None:
-        value["time_s"] = list(asked.times_s(design.cost))
-    return value
+    return table(
+        candidates,
+        "steps=cost.steps; t_b=cost.t_b; decimal=cost.t_b:.6g; *time:time; *halves; "
+        + "forests=forest_t_b " * with_forests
+        + "| optimal; cost=measured; handle || label=recipe.label"
+        + ("" if last is None else f"; {last[0]}"),
+        spread={
+            "time": asked.columns("time") if asked else (),
+            "halves": tuple(half.name for half in halves),
+        },
+        cut=True,
+        time=lambda design: () if asked is None else asked.times_s(design.cost),
+        halves=lambda design: [f"{cost.steps}, {cost.t_b}" for cost in map(design.cost_of, halves)],
+        optimal=lambda design: optimality(design.bw_optimal, design.moore_optimal),
+        cost=lambda design: "measured" if design.measured else "predicted",
+        handle=lambda design: handle(repr(design.recipe)),
+        **({} if last is None else {last[0].replace(" ", "_"): lambda each: names[id(each)]}),
+    )
 
 
 def _baselines(answer: Frontier, asked: MessageSizes | None) -> Table:
     """What a cluster would be without a search, and how much longer it takes than the best."""
-    columns = ["steps", "t_b", "decimal", *(asked.columns("time") if asked else ())]
-    designs = [*answer.baselines, *closed_baselines(answer.question, answer.collective, asked)]
-    rows = []
-    for design in designs:
-        row = [str(design.cost.steps), str(design.cost.t_b), f"{float(design.cost.t_b):.6g}"]
-        if asked is not None:
-            times = asked.times_s(design.cost)
-            row += map(format_time, times)
-            if len(times) == 1:
-                best = answer.best(asked.model, *asked.sizes_bytes).cost
-                row.append(f"{float(times[0] / asked.times_s(best)[0]):.3f}")
-        rows.append((*row, handle(repr(design.recipe)) if design.recipes else "-", design.label))
-    columns += ["over best"] * (asked is not None and len(asked.sizes_bytes) == 1)
-    return Table((*columns, "handle", "label"), rows, len(columns), texts=1, cut=True)
+    is_one = asked is not None and len(asked.sizes_bytes) == 1
+
+    def over_best(design: Design) -> Fraction | None:
+        if asked is None:
+            return None
+        best = answer.best(asked.model, *asked.sizes_bytes).cost
+        return asked.times_s(design.cost)[0] / asked.times_s(best)[0]
+
+    return table(
+        [*answer.baselines, *closed_baselines(answer.question, answer.collective, asked)],
+        "steps=cost.steps; t_b=cost.t_b; decimal=cost.t_b:.6g; *time:time; "
+        + "over best:.3f" * is_one
+        + "| handle || label",
+        spread={"time": asked.columns("time") if asked else ()},
+        cut=True,
+        time=lambda design: () if asked is None else asked.times_s(design.cost),
+        over_best=over_best,
+        handle=lambda design: handle(repr(design.recipe)) if design.recipes else None,
+    )
 
 
 def _shown_dominated(answer: Frontier, asked: MessageSizes | None) -> list[Design]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.core.quantities import format_time
+from ocs_codesign.faces.answers.declared import excluded, made, records, table
 from ocs_codesign.faces.answers.sections import Facts, Table, counted
 from ocs_codesign.jobs.policies import POLICIES
 
@@ -59,30 +60,22 @@ class JobIteration:
         return {label: Fraction(ticks, times) * self.graph.tick_s for label, ticks in sums}
 
 
-def iteration_json(answer: JobIteration) -> dict[str, Any]:
-    """The JSON form: every owner and every kind of message."""
-    return {
-        "job": answer.name,
-        "num_nodes": answer.graph.num_nodes,
-        "num_ranks": int(answer.graph.ranks.sum()),
-        "period_s": answer.steady.period_s,
-        "period_exact_s": str(answer.steady.period_s),
-        "is_steady": answer.steady.is_steady,
-        "bound_s": answer.bound_s,
-        "exposed_s": answer.steady.exposed_s,
-        "in_network": None if answer.in_network is None else list(answer.in_network),
-        "owners": [
-            {
-                "owner": owner,
-                "ranks": int(answer.graph.ranks[owner]),
-                "compute_s": computes,
-                "channel_s": sends,
-                "exposed_s": exposed,
-            }
-            for owner, (computes, sends, exposed) in enumerate(answer.busy_s())
-        ],
-        "messages_s": answer.message_s(),
-    }
+def _owners(answer: JobIteration | LinkIteration) -> list[dict[str, Any]]:
+    return [
+        dict(zip(("owner", "compute_s", "channel_s", "exposed_s"), (owner, *busy), strict=True))
+        for owner, busy in enumerate(answer.busy_s())
+    ]
+
+
+_BUSY = "computes=compute_s:time; communicates=channel_s:time; of it exposed=exposed_s:time"
+
+made(
+    "iteration.iteration",
+    owners=lambda answer: [
+        {"ranks": int(ranks), **owner}
+        for ranks, owner in zip(answer.graph.ranks.tolist(), _owners(answer), strict=True)
+    ],
+)
 
 
 def _in_network_text(answer: JobIteration) -> str | None:
@@ -106,12 +99,11 @@ def iteration_sections(answer: JobIteration) -> Iterator[Section]:
         ("added up by switches", _in_network_text(answer)),
     )
     yield ""
-    rows = [
-        (str(owner), str(answer.graph.ranks[owner]), *(format_time(seconds) for seconds in busy))
-        for owner, busy in enumerate(answer.busy_s())
-    ]
-    columns = ("class", "ranks", "computes", "communicates", "of it exposed")
-    yield Table(columns, rows, numbers=5).shortened("classes")
+    yield table(
+        _owners(answer),
+        f"class=owner; ranks; {_BUSY}",
+        ranks=lambda owner: answer.graph.ranks[owner["owner"]],
+    ).shortened("classes")
     messages = [
         (format_time(seconds), label or "-") for label, seconds in answer.message_s().items()
     ]
@@ -276,56 +268,12 @@ def _sent_by(schedules: dict[str, int]) -> list[tuple[str, str]]:
     return [("schedules", "; ".join(told))] if told else []
 
 
-def link_iteration_json(answer: LinkIteration) -> dict[str, Any]:
-    """The JSON form: both periods, every rank, every kind of message, the busiest links."""
-    run = answer.link_run
-    used = run.link_busy()
-    return {
-        "job": answer.name,
-        "num_nodes": answer.graph.num_nodes,
-        "num_ranks": int(answer.graph.ranks.sum()),
-        "fidelity": "transfers",
-        "num_transfers": run.placed.num_transfers,
-        "schedules": answer.schedules(),
-        "period_s": answer.steady.period_s,
-        "period_exact_s": str(answer.steady.period_s),
-        "is_steady": answer.steady.is_steady,
-        "bound_s": answer.bound_s,
-        "exposed_s": answer.steady.exposed_s,
-        "formula": {
-            "period_s": answer.formula.period_s,
-            "period_exact_s": str(answer.formula.period_s),
-            "exposed_s": answer.formula.exposed_s,
-        },
-        "owners": [
-            {"owner": owner, "compute_s": computes, "channel_s": sends, "exposed_s": exposed}
-            for owner, (computes, sends, exposed) in enumerate(answer.busy_s())
-        ],
-        "messages": [
-            {
-                "label": one.label,
-                "number": one.number,
-                "formula_s": one.formula_s,
-                "alone_s": one.alone_s,
-                "links_s": one.links_s,
-                "waited_s": one.waited_s,
-                "factor": one.factor,
-            }
-            for one in answer.messages()
-        ],
-        "num_links_used": int((used > 0).sum()),
-        "num_links_waited_at": int((run.waited > 0).sum()),
-        "links": [
-            {
-                "link": one.link,
-                "name": one.name,
-                "busy": one.busy,
-                "waited_s": one.waited_s,
-                "groups": one.groups,
-            }
-            for one in answer.busiest_links()
-        ],
-    }
+made(
+    "iteration.link_iteration",
+    owners=_owners,
+    num_links_used=lambda answer: (answer.link_run.link_busy() > 0).sum(),
+    num_links_waited_at=lambda answer: (answer.link_run.waited > 0).sum(),
+)
 
 
 def link_iteration_sections(answer: LinkIteration) -> Iterator[Section]:
@@ -348,34 +296,23 @@ def link_iteration_sections(answer: LinkIteration) -> Iterator[Section]:
         ("links", f"{used} used, at {waited} messages wait behind others"),
     )
     yield ""
-    rows = [
-        (
-            str(one.number),
-            *map(format_time, (one.formula_s, one.alone_s, one.links_s, one.waited_s)),
-            f"{one.factor:.2f}",
-            one.label,
-        )
-        for one in answer.messages()
-    ]
-    columns = ("number", "formula", "alone", "over links", "hops waited", "factor", "messages")
-    yield Table(columns, rows, numbers=6, texts=1)
+    yield table(
+        answer.messages(),
+        "number; formula=formula_s:time; alone=alone_s:time; over links=links_s:time; "
+        "hops waited=waited_s:time; factor:.2f || messages=label",
+    )
     yield ""
-    links = [
-        (
-            f"{100 * one.busy:.1f} %",
-            format_time(one.waited_s),
-            str(one.num_groups),
-            one.name,
-            ", ".join(f"{label} ({number})" for label, number in one.groups.items()),
-        )
-        for one in answer.busiest_links()
-    ]
+    links = answer.busiest_links()
     if links:
-        yield Table(("busy", "waited", "groups", "link", "groups by message"), links, 3, 2)
+        yield table(
+            links,
+            "busy:percent; waited=waited_s:time; groups=num_groups || link=name; groups by message",
+            groups_by_message=lambda link: ", ".join(
+                f"{label} ({number})" for label, number in link.groups.items()
+            ),
+        )
         yield ""
-    ranks = [(str(owner), *map(format_time, busy)) for owner, busy in enumerate(answer.busy_s())]
-    table = Table(("rank", "computes", "communicates", "of it exposed"), ranks, numbers=4)
-    yield table.shortened("ranks")
+    yield table(_owners(answer), f"rank=owner; {_BUSY}").shortened("ranks")
 
 
 # Policies of communication as an answer: the period under each, and what no policy is below.
@@ -405,29 +342,18 @@ class PolicyComparison:
         return min(self.outcomes, key=lambda outcome: outcome.steady.period_s)
 
 
-def policies_json(answer: PolicyComparison) -> dict[str, Any]:
-    """The JSON form: every period, exact as text too."""
-    return {
-        "job": answer.name,
-        "num_nodes": answer.graph.num_nodes,
-        "num_ranks": int(answer.graph.ranks.sum()),
-        "bound_s": answer.bound_s,
-        "best": answer.best.name,
-        "stuck": answer.stuck,
-        "policies": [
-            {
-                "policy": outcome.name,
-                "setting": outcome.setting,
-                "period_s": outcome.steady.period_s,
-                "period_exact_s": str(outcome.steady.period_s),
-                "bound_s": outcome.bound_s,
-                "is_steady": outcome.steady.is_steady,
-                "exposed_s": outcome.steady.exposed_s,
-                "source": POLICIES[outcome.name].source,
-            }
-            for outcome in answer.outcomes
-        ],
-    }
+made(
+    "iteration.policies",
+    excluded=lambda answer: [
+        excluded(name, "stuck", "ranks would wait for each other for ever") for name in answer.stuck
+    ],
+)
+made("policy_outcome", source=lambda outcome: POLICIES[outcome.name].source)
+
+
+def _over_bound(outcome: PolicyOutcome, answer: PolicyComparison) -> str:
+    over = outcome.steady.period_s / answer.bound_s - 1 if answer.bound_s else Fraction(0)
+    return f"+{float(100 * over):.1f} %"
 
 
 def policies_sections(answer: PolicyComparison) -> Iterator[Section]:
@@ -439,23 +365,15 @@ def policies_sections(answer: PolicyComparison) -> Iterator[Section]:
         ("bound", f"{format_time(answer.bound_s)}: none of them is below"),
     )
     yield ""
-    rows = []
-    for outcome in sorted(answer.outcomes, key=lambda one: one.steady.period_s):
-        period = outcome.steady.period_s
-        over = period / answer.bound_s - 1 if answer.bound_s else Fraction(0)
-        about = "" if outcome.steady.is_steady else "about "
-        rows.append(
-            (
-                f"{about}{format_time(period)}",
-                f"+{float(100 * over):.1f} %",
-                format_time(outcome.steady.exposed_s),
-                outcome.name,
-                outcome.setting,
-                POLICIES[outcome.name].text,
-            )
-        )
-    columns = ("period", "over bound", "exposed", "policy", "setting", "what it does")
-    yield Table(columns, rows, numbers=3, texts=2)
+    yield table(
+        sorted(answer.outcomes, key=lambda each: each.steady.period_s),
+        "period; over bound; exposed=steady.exposed_s:time | policy=name || setting; what it does",
+        period=lambda outcome: (
+            "about " * (not outcome.steady.is_steady) + format_time(outcome.steady.period_s)
+        ),
+        over_bound=lambda outcome: _over_bound(outcome, answer),
+        what_it_does=lambda outcome: POLICIES[outcome.name].text,
+    )
     if answer.stuck:
         yield f"\nRanks would wait for each other for ever under {', '.join(answer.stuck)}."
     slowest = max(answer.outcomes, key=lambda one: one.steady.period_s)
@@ -477,26 +395,8 @@ class FusingAnswer:
     operators: tuple[tuple[int, FusedOperator], ...]
 
 
-def fusing_json(answer: FusingAnswer) -> dict[str, Any]:
-    """The JSON form: times of every size."""
-    return {
-        "operator": answer.text,
-        "num_ranks": answer.num_ranks,
-        "sizes": [
-            {
-                "size": size,
-                "num_workgroups": each.num_workgroups,
-                "num_waves": each.num_waves,
-                "num_remote": each.num_remote,
-                "compute_s": each.compute_s,
-                "unfused_s": each.unfused_s,
-                "fused_s": each.fused_s(),
-                "fused_local_first_s": local_first_s(each),
-                "saved": each.saved,
-            }
-            for size, each in answer.operators
-        ],
-    }
+made("fused_size", size=lambda pair: pair[0], fused_operator=lambda pair: pair[1])
+made("fused_operator", fused_local_first_s=lambda operator: local_first_s(operator))
 
 
 def local_first_s(operator: FusedOperator) -> Any:
@@ -509,24 +409,12 @@ def fusing_sections(answer: FusingAnswer) -> Iterator[Section]:
     """A row a size, and from which on fusing pays."""
     yield Facts(("operator", answer.text), ("ranks", answer.num_ranks))
     yield ""
-    rows = [
-        (
-            str(size),
-            str(each.num_workgroups),
-            str(each.num_waves),
-            format_time(each.compute_s),
-            format_time(each.unfused_s),
-            format_time(local_first_s(each)),
-            format_time(each.fused_s()),
-            f"{float(100 * each.saved):.1f} %",
-        )
-        for size, each in answer.operators
-    ]
-    columns = (
-        *("size", "workgroups", "waves", "computes", "not fused"),
-        *("fused, local first", "fused, remote first", "saved"),
+    yield table(
+        records()["iteration.fusing"].json(answer)["sizes"],
+        "size; workgroups=num_workgroups; waves=num_waves; computes=compute_s:time; "
+        "not fused=unfused_s:time; fused, local first=fused_local_first_s:time; "
+        "fused, remote first=fused_s:time; saved:percent",
     )
-    yield Table(columns, rows, numbers=len(columns))
     paying = [size for size, each in answer.operators if each.saved > 0]
     if len(paying) == len(answer.operators):
         yield "\nFusing pays at all of these sizes."

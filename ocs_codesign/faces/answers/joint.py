@@ -6,39 +6,38 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.quantities import format_size, format_time
+from ocs_codesign.faces.answers.declared import excluded, made, records
 from ocs_codesign.faces.answers.frontier import (
     MAX_DOMINATED_ROWS,
     NONE_WITHIN,
+    dominator_of,
     more_dominated,
     nearest_sentence,
-    origin_sentence,
-    proof_json,
     proof_sections,
-    provenance_json,
+    search_sentences,
 )
 from ocs_codesign.faces.answers.sections import Facts, Recipes, Table, counted
 from ocs_codesign.faces.answers.texts import (
     ASK_FOR_A_MODEL,
     MAX_FRACTION,
-    cost_json,
     fat_tree_sentence,
     in_decimals,
-    model_json,
     model_text,
 )
 from ocs_codesign.graphs.handle import handle
+from ocs_codesign.search.exhaustion.visits import exhausted
 from ocs_codesign.search.frontiers import best_jointly, counts_allgather, hop_bound, joint_times
 from ocs_codesign.search.gaps import NUM_OFFSETS, THRESHOLDS, is_above, largest_first, shares_of
 from ocs_codesign.search.pareto import fat_tree, proven_t_b
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from fractions import Fraction
 
     from ocs_codesign.core.cost import CostModel, MessageSizes
     from ocs_codesign.faces.answers.sections import Section
     from ocs_codesign.schedules.design import Design, Question
-    from ocs_codesign.search.gaps import Gap, GapLine, SharesNearBound
+    from ocs_codesign.search.gaps import Gap, GapLine
     from ocs_codesign.search.improving import Improved
     from ocs_codesign.search.pareto import Frontier
 
@@ -46,77 +45,61 @@ if TYPE_CHECKING:
 _UNSOLVED_ROWS = 3
 
 
-def joint_json(answer: Frontier, asked: MessageSizes | None = None) -> dict[str, Any]:
-    """The JSON form of a joint frontier, with times if they are asked for."""
-    dominated = []
-    for one in answer.dominated:
-        better = answer.dominator(one)
-        name = None if better is None else repr(better.recipe)
-        dominated.append({**entry_json(answer, one, asked), "dominated_by": name})
-    value: dict[str, Any] = {
-        "nodes": answer.question.num_nodes,
-        "degree": answer.question.degree,
-        "collective": "alltoall",
-        "with_allgather": counts_allgather(answer),
-        "candidates": [entry_json(answer, one, asked) for one in answer.candidates],
-        "bound": str(answer.bound.t_b),
-        "exhaustion": proof_json(answer.question, answer.collective, answer.candidates),
-        "baselines": [entry_json(answer, one, asked) for one in answer.baselines],
-        "fat_tree": cost_json(fat_tree(answer.num_nodes, answer.collective).cost),
-        "dominated": dominated,
-        "unsolved": [entry_json(answer, one, None) for one in answer.unsolved],
-        "stopped": answer.stopped,
-        "catalogue": provenance_json(answer.origin),
-        "stored_times": len(answer.alltoall),
-    }
-    if asked is not None:
-        sizes = asked.sizes_bytes if answer.candidates else ()
-        best = (best_jointly(answer, asked.model, size) for size in sizes)
-        value["best"] = [repr(design.recipe) for design in best]
-        value["cost_model"] = model_json(asked)
-    return value
+def _measured(value: Callable[[Design, Frontier], Any]) -> Callable[..., Any]:
+    """A word that only those have whose all-to-all was solved."""
+    return lambda design, answer: value(design, answer) if design.measured else None
 
 
-def entry_json(answer: Frontier, one: Design, asked: MessageSizes | None) -> dict[str, Any]:
-    """The JSON form of one candidate."""
-    t_b, least = one.cost.t_b, proven_t_b(one)
-    value: dict[str, Any] = {
-        "recipe": repr(one.recipe),
-        "label": one.label,
-        "diameter": one.cost.steps,
-        "allgather": cost_json(one.cost_of(Collective.ALLGATHER)),
-        "hop_bound": str(hop_bound(one)),
-        "alltoall_t_b": None,
-    }
-    if one.measured:
-        value |= {
-            "alltoall_t_b": str(t_b),
-            "alltoall_t_b_float": float(t_b),
-            "proven_bound": str(least),
-            "gap": float(t_b / least - 1),
-            "optimal": t_b == least,
-            "over_bound": float(t_b / answer.bound.t_b),
-        }
-    if asked is not None and one.measured:
-        value["allgather_s"] = list(asked.times_s(one.cost_of(Collective.ALLGATHER)))
-        value["alltoall_s"] = list(asked.times_s(one.cost))
-    return value
+made(
+    "exchange",
+    allgather=lambda design: design.cost_of(Collective.ALLGATHER),
+    hop_bound=lambda design: hop_bound(design),
+    alltoall_t_b=_measured(lambda design, _: design.cost.t_b),
+    alltoall_t_b_float=_measured(lambda design, _: float(design.cost.t_b)),
+    proven_bound=_measured(lambda design, _: proven_t_b(design)),
+    gap=_measured(lambda design, _: float(design.cost.t_b / proven_t_b(design) - 1)),
+    optimal=_measured(lambda design, _: design.cost.t_b == proven_t_b(design)),
+    over_bound=_measured(lambda design, answer: float(design.cost.t_b / answer.bound.t_b)),
+    allgather_s=lambda design, _, asked: (
+        asked.times_s(design.cost_of(Collective.ALLGATHER)) if asked and design.measured else None
+    ),
+    alltoall_s=lambda design, _, asked: (
+        asked.times_s(design.cost) if asked and design.measured else None
+    ),
+)
 
 
-def stored_json(answer: Frontier, asked: Question) -> dict[str, Any]:
-    """The JSON form of what a catalogue's designs of a size can do."""
-    return {
-        "nodes": asked.num_nodes,
-        "degree": asked.degree,
-        "bidirectional": asked.bidirectional,
-        "collective": "alltoall",
-        "exact": answer.question == asked,
-        "found_nodes": answer.question.num_nodes,
-        "candidates": [entry_json(answer, one, None) for one in answer.candidates],
-        "bound": str(answer.bound.t_b),
-        "unsolved": [entry_json(answer, one, None) for one in answer.unsolved],
-        "stopped": answer.stopped,
-    }
+def _untimed(designs: Sequence[Design], answer: Frontier) -> list[dict[str, Any]]:
+    return [records()["exchange"].json(design, answer, None) for design in designs]
+
+
+made("dominated_exchange", dominated_by=dominator_of)
+made(
+    "joint.joint",
+    collective="alltoall",
+    with_allgather=lambda answer: counts_allgather(answer),
+    exhaustion=lambda answer: exhausted(answer.question, answer.collective),
+    fat_tree=lambda answer: fat_tree(answer.num_nodes, answer.collective).cost,
+    unsolved=lambda answer: _untimed(answer.unsolved, answer),
+    excluded=lambda answer: [
+        excluded(repr(design.recipe), "unsolved", "too large to solve in a search or in time")
+        for design in answer.unsolved
+    ],
+    best=lambda answer, asked: (
+        asked
+        and [
+            best_jointly(answer, asked.model, size).recipe
+            for size in (asked.sizes_bytes if answer.candidates else ())
+        ]
+    ),
+)
+made(
+    "joint.stored",
+    collective="alltoall",
+    exact=lambda answer, asked: answer.question == asked,
+    candidates=lambda answer: _untimed(answer.candidates, answer),
+    unsolved=lambda answer: _untimed(answer.unsolved, answer),
+)
 
 
 def joint_sections(
@@ -163,8 +146,7 @@ def _from_catalogue(answer: Frontier) -> Iterator[Section]:
     """Whether the size, or only times of some of its designs, are from the catalogue."""
     if answer.alltoall:
         yield f"{counted(len(answer.alltoall), 'exact time')} from the catalogue, not solved again."
-    if answer.origin is not None:
-        yield origin_sentence(answer.origin)
+    yield from search_sentences(answer)
 
 
 def stored_sections(
@@ -191,14 +173,14 @@ def stored_sections(
 
 
 def _stored_sentence(stored: int, timed: int) -> str:
-    """How many of a size's stored designs have a stored all-to-all time.
+    """How many of a size's known designs have a stored all-to-all time.
 
     >>> _stored_sentence(5, 2)
-    'The all-to-all times of 2 of 5 stored designs are stored, the others were bounded or solved.'
+    'The all-to-all times of 2 of 5 known designs are stored, the others were bounded or solved.'
     """
     if not timed:
-        return f"All-to-all is not stored: that of {stored} stored designs was bounded or solved."
-    of_all = f"The all-to-all times of {timed} of {stored} stored designs are stored"
+        return f"All-to-all is not stored: that of {stored} known designs was bounded or solved."
+    of_all = f"The all-to-all times of {timed} of {stored} known designs are stored"
     return of_all + (", the others were bounded or solved." if timed < stored else ".")
 
 
@@ -304,45 +286,18 @@ def _dominated(
 _OFFSETS = ("fewest", *(f"+{offset}" for offset in range(1, NUM_OFFSETS)))
 
 
-def gaps_json(gaps: list[Gap], above: Sequence[GapLine] = ()) -> dict[str, Any]:
-    """The JSON form of gaps: all sizes, the largest gap first, and the shares.
-
-    With lines, only sizes ``above`` any; the shares are of all.
-    """
-    return {
-        "thresholds": [str(most) for most in THRESHOLDS],
-        "above": [{"steps_above_fewest": line.offset, "excess": str(line.most)} for line in above],
-        "shares": [_shares_json(shares) for shares in shares_of(gaps)],
-        "sizes": [
-            {
-                "nodes": gap.question.num_nodes,
-                "degree": gap.question.degree,
-                "bidirectional": gap.question.bidirectional,
-                "fewest_steps": gap.fewest,
-                "excess": [None if over is None else str(over) for over in gap.excess],
-                "gap": str(gap.size),
-            }
-            for gap in largest_first(gaps)
-            if not above or is_above(gap, above)
-        ],
-    }
-
-
-def _shares_json(shares: SharesNearBound) -> dict[str, Any]:
-    return {
-        "degree": shares.degree,
-        "bidirectional": shares.bidirectional,
-        "steps_above_fewest": shares.offset,
-        "sizes": shares.num_sizes,
-        "with_design": str(shares.with_design),
-        "within": [str(share) for share in shares.within],
-        "mean": None if shares.mean is None else str(shares.mean),
-        "largest": None if shares.largest is None else str(shares.largest),
-    }
+made(
+    "joint.gaps",
+    thresholds=THRESHOLDS,
+    shares=shares_of,
+    sizes=lambda gaps, above=(): [
+        gap for gap in largest_first(gaps) if not above or is_above(gap, above)
+    ],
+)
 
 
 def gaps_sections(
-    gaps: list[Gap], num_worst: int, above: Sequence[GapLine] = ()
+    gaps: list[Gap], above: Sequence[GapLine] = (), *, num_worst: int
 ) -> Iterator[Section]:
     """The shares of sizes near the bound, and the sizes that are furthest from it."""
     yield (
@@ -400,19 +355,9 @@ def _percent(share: Fraction | None) -> str:
     return "-" if share is None else f"{100 * float(share):.1f}"
 
 
-def improved_json(answer: Improved, path: str) -> dict[str, Any]:
-    """The JSON form of what searching on has added to a catalogue."""
-    return {
-        "catalogue": path,
-        "searched": answer.num_searched,
-        "better": answer.num_better,
-        "added": answer.num_added,
-    }
-
-
-def improved_facts(answer: Improved, path: str) -> Facts:
+def improved_sections(answer: Improved, path: str) -> Iterator[Section]:
     """What searching on has added to a catalogue."""
-    return Facts(
+    yield Facts(
         ("catalogue", path),
         ("questions searched", answer.num_searched),
         ("with better answers", answer.num_better),

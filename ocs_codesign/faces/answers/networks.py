@@ -6,27 +6,31 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from ocs_codesign.core.networks.servers import ACROSS, CARD, INNER, NIC, OUTER
 from ocs_codesign.core.quantities import format_size, format_time
 from ocs_codesign.fabric.clusters import MESH, NETWORK
-from ocs_codesign.faces.answers.compare import profile_json, profile_text
+from ocs_codesign.faces.answers.compare import profile_text
+from ocs_codesign.faces.answers.declared import excluded, made, table
 from ocs_codesign.faces.answers.frontier import MAX_DOMINATED_ROWS, more_dominated
 from ocs_codesign.faces.answers.sections import Facts, Recipes, Table, counted
 from ocs_codesign.faces.answers.texts import t_b_text
 from ocs_codesign.graphs.handle import handle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from ocs_codesign.core.compute.cuts import Cut
     from ocs_codesign.core.network import Network
     from ocs_codesign.core.networks.aggregation import AggregationProfile
     from ocs_codesign.fabric.clusters import Card, Cluster, ClusterDesign, ScoredCluster
     from ocs_codesign.faces.answers.sections import Section
+    from ocs_codesign.interop.wiring.wires import Reading
     from ocs_codesign.schedules.compare.in_network import InNetworkRates
+    from ocs_codesign.schedules.exchange.optimum import ExchangeOptimum
     from ocs_codesign.schedules.forest.optimum import Optimum, RateLoss
 
 
@@ -63,70 +67,8 @@ class NetworkOptimum:
         return 1 / (1 / self.allgather.algbw + 1 / self.reduce_scatter.algbw)
 
 
-def optimum_json(found: NetworkOptimum) -> dict[str, Any]:
-    """The JSON form; ``side`` are the nodes of the cut, fractions are texts."""
-    gather, scatter = found.allgather, found.reduce_scatter
-    scale, trees = gather.trees
-    answer = {
-        "network": found.name,
-        "hosts": found.network.num_hosts,
-        "switches": found.network.num_nodes - found.network.num_hosts,
-        "links": found.network.num_links,
-        "unit": found.network.unit,
-        "inv_rate": str(gather.inv_rate),
-        "algbw": str(gather.algbw),
-        "algbw_float": float(gather.algbw),
-        "t_b": str(gather.t_b),
-        "attained": gather.is_attained,
-        "cut": _cut_json(gather),
-        "cut_attained": gather.cut is not None and gather.cut.inv_rate == gather.inv_rate,
-        "links_to_upgrade": links_json(found.network, gather.leaving().tolist()),
-        "single_links_that_help": list(found.helpful),
-        "U": str(scale),
-        "k": trees,
-        "reduce_scatter": {
-            "inv_rate": str(scatter.inv_rate),
-            "algbw": str(scatter.algbw),
-            "attained": scatter.is_attained,
-            "cut": _cut_json(scatter),
-        },
-        "allreduce": {
-            "rate": None if found.allreduce is None else str(found.allreduce),
-            "halves_rate": str(found.halves_algbw),
-        },
-    }
-    if found.aggregation is not None and found.in_network is not None:
-        answer["in_network"] = _in_network_json(found.aggregation, found.in_network)
-    if found.losses is not None:
-        answer["losses"] = [
-            {"lost": loss.what, "rate_left": str(loss.rate_left)} for loss in found.losses
-        ]
-    if found.spare is not None:
-        links = links_json(found.network, list(range(found.network.num_links)))
-        answer["slack"] = [
-            {**link, "spare": str(spare)} for link, spare in zip(links, found.spare, strict=True)
-        ]
-    return answer
-
-
-def _in_network_json(profile: AggregationProfile, rates: InNetworkRates) -> dict[str, Any]:
-    names = ("forwarding", "adding", "pooled", "trees")
-    values = {name: getattr(rates, name) for name in names}
-    told = {name: None if value is None else str(value) for name, value in values.items()}
-    return {"aggregation": profile_json(profile), **told}
-
-
-def _cut_json(found: Optimum) -> dict[str, Any] | None:
-    cut = found.cut
-    if cut is None:
-        return None
-    inside = cut.side.nonzero()[0].tolist()
-    hosts = sum(node < found.network.num_hosts for node in inside)
-    return {"hosts": hosts, "weight": cut.weight, "capacity": cut.capacity, "side": inside}
-
-
-def links_json(network: Network, links: list[int]) -> list[dict[str, Any]]:
-    """The JSON form of links of a network."""
+def links_of(network: Network, links: Iterable[int]) -> list[dict[str, Any]]:
+    """Links of a network by number, with the names of their ends."""
     return [
         {
             "link": link,
@@ -136,6 +78,33 @@ def links_json(network: Network, links: list[int]) -> list[dict[str, Any]]:
         }
         for link in links
     ]
+
+
+def _slack(found: NetworkOptimum) -> list[dict[str, Any]] | None:
+    if found.spare is None:
+        return None
+    links = links_of(found.network, range(found.network.num_links))
+    return [{**link, "spare": str(spare)} for link, spare in zip(links, found.spare, strict=True)]
+
+
+made(
+    "networks.optimum",
+    switches=lambda found: found.network.num_nodes - found.network.num_hosts,
+    cut_attained=lambda found: (
+        found.allgather.bottleneck is not None and found.allgather.is_attained
+    ),
+    links_to_upgrade=lambda found: links_of(found.network, found.allgather.leaving().tolist()),
+    U=lambda found: found.allgather.trees[0],
+    k=lambda found: found.allgather.trees[1],
+    allreduce=lambda found: found,
+    in_network=lambda found: None if found.aggregation is None else found.in_network,
+    slack=_slack,
+)
+made(
+    "cut",
+    hosts=lambda cut, found: cut.side[: found.network.num_hosts].sum(),
+    side=lambda cut: cut.side.nonzero()[0],
+)
 
 
 def optimum_sections(found: NetworkOptimum) -> Iterator[Section]:
@@ -246,9 +215,9 @@ def _trees_text(found: Optimum) -> str:
 
 
 def _cut_text(found: Optimum) -> str | None:
-    cut = found.cut
+    cut = found.bottleneck
     if cut is None:
-        return None
+        return None if found.cut is None else "no cut: switches out of balance (linear program)"
     network = found.network
     hosts = int(cut.side[: network.num_hosts].sum())
     outside = (~cut.side[: network.num_hosts]).nonzero()[0].tolist()
@@ -270,6 +239,106 @@ def links_text(network: Network, links: list[int]) -> str | None:
     return f"{counted(len(links), 'link')}: {', '.join(named)}{more}"
 
 
+# The least time of an all-to-all.
+
+
+class Guided(NamedTuple):
+    """Phases that an exchange keeps to, U without them, and how many times as long it takes."""
+
+    phases: tuple[str, ...]
+    free: Fraction
+    loss: Fraction
+
+
+def _seconds_for(
+    _: str,
+    found: ExchangeOptimum,
+    unit_bytes: Fraction,
+    unit_Bps: Fraction | None,  # noqa: N803 - units keep their case
+    sizes: tuple[Fraction, ...],
+) -> dict[str, float]:
+    """Seconds by what they are for: M of an even exchange, or the demand in a file."""
+    if unit_Bps is None:
+        return {}
+    if found.demand is not None:
+        return {"demand": float(found.value * unit_bytes / unit_Bps)}
+    a_byte = found.value / (found.message_units * unit_Bps)
+    return {format_size(size): float(a_byte * size) for size in sizes}
+
+
+def _of_cut(cut: Cut, *values: Any) -> Fraction:
+    """What the hosts of a cut have for others."""
+    unit_bytes: Fraction = values[2]
+    return cut.weight * unit_bytes
+
+
+made(
+    "networks.exchange",
+    switches=lambda _, found: found.network.num_nodes - found.network.num_hosts,
+    even=lambda _, found: found.demand is None,
+    U=lambda _, found, unit_bytes: found.value * unit_bytes,
+    bound=lambda _, found, unit_bytes: found.bound * unit_bytes,
+    seconds_for=_seconds_for,
+    cut=lambda _, found: found.bottleneck,
+    links_to_upgrade=lambda _, found: links_of(found.network, found.leaving().tolist()),
+)
+made(
+    "exchange_cut",
+    hosts=lambda cut, _, found: cut.side[: found.network.num_hosts].sum(),
+    demand=_of_cut,
+    side=lambda cut: cut.side.nonzero()[0],
+)
+
+
+def exchange_sections(
+    name: str,
+    found: ExchangeOptimum,
+    unit_bytes: Fraction,
+    unit_Bps: Fraction | None,  # noqa: N803 - units keep their case
+    sizes: tuple[Fraction, ...],
+    relays: str,
+    sketch: Guided | None,
+) -> Iterator[Section]:
+    """U and what it means in seconds, what proves it, the bottleneck."""
+    network = found.network
+    switches = network.num_nodes - network.num_hosts
+    known = "exact" if found.is_optimal else f"at most {float(found.gap):.1e} above the least"
+    kind = "even" if found.demand is None else "of the demand"
+    yield Facts(
+        ("network", name),
+        ("hosts, switches, links", f"{network.num_hosts}, {switches}, {network.num_links}"),
+        ("alltoall", f"{kind}, {'all hosts relay' if relays == 'any' else f'relays: {relays}'}"),
+        ("U", f"{t_b_text(found.value * unit_bytes)}, {known}, by {found.proof}"),
+        ("phases", None if sketch is None else ", then ".join(sketch.phases)),
+        ("without phases", None if sketch is None else _loss_text(sketch)),
+        ("algbw", _with_unit(found.algbw, network.unit) if found.demand is None else None),
+        ("t_b", t_b_text(found.t_b) if found.demand is None else None),
+        ("bottleneck", _exchange_cut_text(found)),
+        ("what leaves it", links_text(network, found.leaving().tolist())),
+    )
+    seconds = _seconds_for(name, found, unit_bytes, unit_Bps, sizes)
+    if seconds:
+        yield ""
+        rows = [(what, format_time(time)) for what, time in seconds.items()]
+        yield Table(("message", "takes at least"), rows, numbers=2)
+
+
+def _loss_text(sketch: Guided) -> str:
+    least = f"U {t_b_text(sketch.free)}, exact"
+    if sketch.loss == 1:
+        return f"{least}: nothing is lost"
+    return f"{least}: the phases take {float(sketch.loss):.4g} times as long"
+
+
+def _exchange_cut_text(found: ExchangeOptimum) -> str:
+    cut, network = found.bottleneck, found.network
+    if cut is None:
+        return f"no cheap cut: prices on {counted(len(found.leaving()), 'link')}"
+    hosts = int(cut.side[: network.num_hosts].sum())
+    unit = f" {network.unit}" if network.unit else ""
+    return f"{counted(hosts, 'host')} with what they have for others, over {cut.capacity}{unit}"
+
+
 def _helpful_text(found: NetworkOptimum) -> str:
     if not found.helpful:
         return "none: other cuts are as narrow"
@@ -283,80 +352,39 @@ GIGA = 10**9
 _NODE = re.compile(r"(.*)\.(?:gpu[0-9]+|nic[0-9]+(?:\.[rt]x)?|switch[0-9]*(?:\.down)?)")
 
 
-def cluster_json(found: ScoredCluster) -> dict[str, Any]:
-    """The JSON form; bandwidths are in bytes a second, fractions are texts."""
-    rows = {
-        "candidates": found.candidates,
-        "dominated": found.dominated,
-        "baselines": found.baselines,
-    }
-    questions = found.cluster.questions()
-    return {
-        "cluster": description_json(found.cluster),
-        "collective": found.collective.name,
-        "recipes_of": [{"nodes": one.num_nodes, "degree": one.degree} for one in questions],
-        "alpha_s": _number(found.cluster.alpha_s),
-        "message_bytes": [float(size) for size in found.messages],
-        **{what: [_design_json(one, found) for one in group] for what, group in rows.items()},
-        "cut_off": [[*map(repr, dict.fromkeys(recipes))] for recipes in found.cut_off],
-        "best": found.candidates.index(found.best),
-    }
-
-
-def description_json(cluster: Cluster) -> dict[str, Any]:
-    """The JSON form of what a cluster is."""
-    inner = cluster.inner
-    return {
-        "name": cluster.name,
-        "servers": list(cluster.names),
-        "gpus_per_server": inner.num_gpus,
-        "inner": {
-            "kind": inner.kind,
-            "bandwidth_Bps": _number(inner.bandwidth_Bps),
-            "network": inner.text or None,
-        },
-        "nics": [
-            {
-                "ports": card.num_ports,
-                "port_bandwidth_Bps": _number(card.port_Bps),
-                "gpus": list(card.gpus),
-                "host_bandwidth_Bps": _number(card.host_Bps),
-            }
-            for card in cluster.cards
-        ],
-        "wiring": cluster.wiring,
-        "relay": cluster.relay,
-        "bidirectional": cluster.bidirectional,
-        "lost": list(cluster.lost),
-        "slow": [{"what": text, "bandwidth_Bps": _number(rate)} for text, rate in cluster.slow],
-    }
-
-
-def _number(rate: Fraction | None) -> float | None:
-    return None if rate is None else float(rate)
-
-
-def _design_json(design: ClusterDesign, found: ScoredCluster) -> dict[str, Any]:
-    half = design.narrowest
-    cut = half.cut
-    value = {
-        "label": _label(design, found.cluster),
-        "recipes": [repr(recipe) for recipe in design.distinct],
-        "recipe_of_rail": [repr(recipe) for recipe in design.recipes],
-        "nodes": "by rail" if design.by_rail else "by server",
-        "steps": design.steps,
-        "algbw_Bps": str(design.algbw_Bps),
-        "algbw_GBps": float(design.algbw_Bps / GIGA),
-        "of_bound": str(design.algbw_Bps / found.bound.algbw_Bps),
-        "unit": design.network.unit,
-        "inv_rates": [str(each.inv_rate) for each in design.halves],
-        "bottleneck": bottleneck_text(design, found.cluster),
-        "cut": None if cut is None else {"weight": cut.weight, "capacity": cut.capacity},
-        "links_to_upgrade": links_json(design.network, design.bottleneck_links().tolist()),
-    }
-    if found.messages:
-        value["least_time_s"] = [float(time) for time in _times(design, found)]
-    return value
+made(
+    "networks.cluster",
+    recipes_of=lambda found: found.cluster.questions(),
+    cut_off=lambda found: [dict.fromkeys(recipes) for recipes in found.cut_off],
+    excluded=lambda found: [
+        excluded(
+            ", ".join(dict.fromkeys(map(repr, recipes))),
+            "cut_off",
+            "some GPUs do not reach all others any more",
+        )
+        for recipes in found.cut_off
+    ],
+    best=lambda found: found.candidates.index(found.best),
+)
+made("inner_network", network=lambda inner: inner.text or None)
+made(
+    "cluster",
+    slow=lambda cluster: [
+        {"what": text, "bandwidth_Bps": float(rate)} for text, rate in cluster.slow
+    ],
+)
+made(
+    "cluster_design",
+    label=lambda design, found: _label(design, found.cluster),
+    nodes=lambda design: "by rail" if design.by_rail else "by server",
+    algbw_GBps=lambda design: float(design.algbw_Bps / GIGA),
+    of_bound=lambda design, found: design.algbw_Bps / found.bound.algbw_Bps,
+    bottleneck=lambda design, found: bottleneck_text(design, found.cluster),
+    links_to_upgrade=lambda design: links_of(design.network, design.bottleneck_links().tolist()),
+    least_time_s=lambda design, found: (
+        [float(time) for time in _times(design, found)] if found.messages else None
+    ),
+)
 
 
 def _times(design: ClusterDesign, found: ScoredCluster) -> list[Fraction]:
@@ -457,28 +485,26 @@ def _handles(design: ClusterDesign) -> str:
 
 
 def _table(designs: Sequence[ClusterDesign], found: ScoredCluster) -> Table:
-    sizes = tuple(f"{format_size(size)} >=" for size in found.messages)
-    columns = ("steps", "algbw GB/s", "of bound", *sizes)
-    rows = [
-        (
-            str(design.steps),
-            f"{float(design.algbw_Bps / GIGA):.6g}",
-            f"{float(design.algbw_Bps / found.bound.algbw_Bps):.1%}",
-            *map(format_time, _times(design, found)),
-            _handles(design),
-            _label(design, found.cluster),
-        )
-        for design in designs
-    ]
-    return Table((*columns, "handle", "label"), rows, len(columns), texts=1, cut=True)
+    return table(
+        designs,
+        "steps; algbw GB/s:.6g; of bound:.1%; *times:time | handle || label",
+        found,
+        spread={"times": tuple(f"{format_size(size)} >=" for size in found.messages)},
+        cut=True,
+        algbw_GB_s=lambda design: design.algbw_Bps / GIGA,
+        of_bound=lambda design, found: design.algbw_Bps / found.bound.algbw_Bps,
+        times=_times,
+        handle=_handles,
+        label=lambda design, found: _label(design, found.cluster),
+    )
 
 
 def bottleneck_text(design: ClusterDesign, cluster: Cluster) -> str:
     """Which links the data of how many GPUs have to pass, in words."""
     half, network = design.narrowest, design.network
-    cut = half.cut
+    cut = half.bottleneck
     if cut is None:
-        return "-"
+        return "-" if half.cut is None else "no cut: switches out of balance"
     links = design.bottleneck_links()
     dimension = np.asarray(network.dimension)
     by_dimension = (
@@ -488,10 +514,8 @@ def bottleneck_text(design: ClusterDesign, cluster: Cluster) -> str:
         _place(cluster, network, where, mine.tolist()) for where, mine in by_dimension if len(mine)
     ]
     rate = _rate(cut.capacity * design.unit_Bps)
-    exact = "" if cut.inv_rate == half.inv_rate else "; switches out of balance do no better than "
-    exact += f"algbw {_rate(half.algbw * design.unit_Bps)}" if exact else ""
     of = f"{cut.weight} of {network.num_hosts} shards"
-    return f"{of} pass {rate}: {' and '.join(places)}{exact}"
+    return f"{of} pass {rate}: {' and '.join(places)}"
 
 
 _PLACES = {
@@ -527,3 +551,20 @@ def _runs(cluster: Cluster, servers: Sequence[str]) -> str:
     return ", ".join(
         names[run[0]] if len(run) == 1 else f"{names[run[0]]}-{names[run[-1]]}" for run in runs
     )
+
+
+# What was read of a network in somebody else's file.
+
+
+def reading_facts(reading: Reading) -> Iterator[tuple[str, str]]:
+    """Counts, widths by link, and what the file does not say."""
+    counts = f"{reading.format}: {reading.hosts} hosts of {counted(reading.nodes, 'node')}"
+    if reading.nodes_kept < reading.nodes:
+        counts += (
+            f", {reading.nodes_joined} that join them, {reading.nodes_kept} where those between "
+            "two others are wires"
+        )
+    yield "read", counts
+    yield "links", "; ".join(f"{link} {widths}" for link, widths in reading.links.items())
+    for guess in reading.guesses:
+        yield "but", guess

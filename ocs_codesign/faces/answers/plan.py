@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ocs_codesign.circuits.legs.options import fat_tree_time_s
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.quantities import format_bandwidth, format_time
+from ocs_codesign.faces.answers.declared import made, table
 from ocs_codesign.faces.answers.sections import Facts, Recipes, Table, counted
-from ocs_codesign.faces.answers.texts import (
-    MAX_FRACTION,
-    among_sentence,
-    cost_json,
-    cost_text,
-    in_decimals,
-)
+from ocs_codesign.faces.answers.texts import MAX_FRACTION, among_sentence, cost_text, in_decimals
 from ocs_codesign.graphs.handle import handle
 
 if TYPE_CHECKING:
@@ -24,9 +19,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.circuits.change import OpenRange
-    from ocs_codesign.circuits.legs.break_even import BreakEvenPiece
-    from ocs_codesign.circuits.legs.options import FabricOption, InsideBound
-    from ocs_codesign.circuits.legs.plan import LegPlan
+    from ocs_codesign.circuits.legs.options import InsideBound
     from ocs_codesign.circuits.legs.trace import TracePlan
     from ocs_codesign.circuits.programs.designs import ProgramDesign, ProgramTime
     from ocs_codesign.core.circuits import CircuitProgram, PlaneChange
@@ -75,14 +68,14 @@ def plan_sections(answer: PlannedTrace) -> Iterator[Section]:
     """The runs, the totals, the break-even dead times and what they mean."""
     plan, model = answer.plan, answer.plan.model
     kinds = ", ".join(collective.name for collective in plan.trace.collectives)
-    bandwidth, alpha = format_bandwidth(float(model.node_bandwidth_Bps)), time_text(model.alpha_s)
+    bandwidth, alpha = format_bandwidth(float(model.node_bandwidth_Bps)), format_time(model.alpha_s)
     starts = {
         "cold": "cold: the first design takes its dead time too",
         "warm": "warm: the first design is up already",
     }
     yield Facts(
         ("trace", f"{answer.name}: {counted(plan.trace.num_jobs, 'job')} ({kinds})"),
-        ("computation between", time_text(plan.trace.compute_s)),
+        ("computation between", format_time(plan.trace.compute_s)),
         ("fabric", f"{answer.question.num_nodes} nodes of degree {answer.question.degree}"),
         ("bandwidth, alpha", f"{bandwidth} a node, {alpha}"),
         ("delta", delta_text(plan)),
@@ -108,12 +101,16 @@ def plan_sections(answer: PlannedTrace) -> Iterator[Section]:
 
 def _designs(plan: TracePlan) -> Table:
     collectives = plan.trace.collectives
-    rows = []
-    for at, option in enumerate(plan.options):
-        costs = [_cost_text(option.cost(collective)) for collective in collectives]
-        rows.append((_mark(at), *costs, handle(option.name), option.label))
-    names = (collective.name for collective in collectives)
-    return Table(("design", *names, "handle", "label"), rows, texts=1, cut=True)
+    return table(
+        enumerate(plan.options),
+        "| design; *cost; handle || label",
+        spread={"cost": tuple(collective.name for collective in collectives)},
+        cut=True,
+        design=lambda each: _mark(each[0]),
+        cost=lambda each: [_cost_text(each[1].cost(collective)) for collective in collectives],
+        handle=lambda each: handle(each[1].name),
+        label=lambda each: each[1].label,
+    )
 
 
 def _cost_text(cost: Cost | None) -> str:
@@ -136,7 +133,7 @@ def _runs(plan: TracePlan) -> Table:
     for run in plan.offline.runs():
         single = run.first_step == run.last_step
         jobs = str(run.first_step) if single else f"{run.first_step}-{run.last_step}"
-        times = map(time_text, (run.working, run.waiting, run.switching, run.hidden))
+        times = map(format_time, (run.working, run.waiting, run.switching, run.hidden))
         rows.append((jobs, *times, _mark(run.topology)))
     columns = ("jobs", "collectives", "computation", "dark", "hidden", "design")
     return Table(columns, _trimmed(rows), numbers=5, texts=1)
@@ -162,14 +159,14 @@ def _totals(answer: PlannedTrace) -> Table:
             rows.append((name, "-", "-", "-", "-", "impossible"))
             continue
         ratio = float(chosen.total / plan.offline.total) if plan.offline.total else 1.0
-        parts = (time_text(chosen.total), time_text(chosen.switching), str(chosen.num_switches))
+        parts = (format_time(chosen.total), format_time(chosen.switching), str(chosen.num_switches))
         rows.append((name, *parts, f"{ratio:.4g}", note))
     if answer.serving is not None:
         least = fat_tree_s(answer)
         ratio = float(least / plan.offline.total) if plan.offline.total else 1.0
         note = "a bound: every message is switched"
         rows.append(
-            ("fat tree of as many ports", time_text(least), "0 s", "0", f"{ratio:.4g}", note)
+            ("fat tree of as many ports", format_time(least), "0 s", "0", f"{ratio:.4g}", note)
         )
     columns = ("plan", "without computation", "dark", "switches", "over optimum", "note")
     return Table(columns, rows, texts=1)
@@ -182,7 +179,7 @@ def _promise_text(plan: TracePlan) -> str:
             return "no policy can promise a ratio where gaps differ"
         return "nothing is promised: the dead times are no metric"
     ratio, extra_s = plan.promise
-    extra = f" and {time_text(extra_s)}" if extra_s else ""
+    extra = f" and {format_time(extra_s)}" if extra_s else ""
     return f"at most {ratio} times the optimum{extra}, whatever comes"
 
 
@@ -192,7 +189,7 @@ def _pieces(plan: TracePlan) -> Table:
     for _, group in groupby(plan.break_even.pieces, lambda piece: piece.choice.tobytes()):
         first, *others = group
         end = (others or [first])[-1].end
-        total, marks = time_text(first.total(first.begin)), map(_mark, first.topologies)
+        total, marks = format_time(first.total(first.begin)), map(_mark, first.topologies)
         span = (delta_text(plan, first.begin), "any" if end is None else delta_text(plan, end))
         rows.append((*span, total, str(first.num_switches), " ".join(marks)))
     columns = ("delta from", "to", "time at from", "switches", "designs")
@@ -217,7 +214,7 @@ def plan_sentences(plan: TracePlan) -> list[str]:
     if not plan.pays:
         first = f"Switching between jobs does not pay at delta {delta}: hold {design}."
     else:
-        times = f"{time_text(plan.offline.total)} against {time_text(plan.static.total)}"
+        times = f"{format_time(plan.offline.total)} against {format_time(plan.static.total)}"
         best = f"{times} on {design}, the best single design"
         first = f"Switching between jobs pays at delta {delta}: {best}."
     return [" ".join([first, *_ranges(plan)]), *inside]
@@ -236,9 +233,6 @@ def _ranges(plan: TracePlan) -> Iterator[str]:
         yield f"It pays for delta {spans}{searched}."
     else:
         yield f"It does not at any other delta either{searched}."
-    if plan.ceasing is not None and plan.ceasing.end is not None:
-        still, no_more = delta_text(plan, plan.ceasing.begin), delta_text(plan, plan.ceasing.end)
-        yield f"It still pays at {still}, but not at {no_more}."
 
 
 def _range_text(plan: TracePlan, factors: OpenRange) -> str:
@@ -255,7 +249,7 @@ def _inside_sentence(gain: InsideBound) -> str:
     if not gain.saved_steps:
         return f"Inside one {where} steps, switching cannot gain: no circuits save a step."
     verdict = "which could pay" if gain.can_gain else "so it cannot gain"
-    price = f"{time_text(gain.saved_s)}, and a switch costs {time_text(gain.dead_s)} at least"
+    price = f"{format_time(gain.saved_s)}, and a switch costs {format_time(gain.dead_s)} at least"
     most = f"switching can save {counted(gain.saved_steps, 'step')} at most"
     return f"Inside one {where} steps, {most} ({price}), {verdict}."
 
@@ -268,135 +262,49 @@ def delta_text(plan: TracePlan, factor: Fraction | None = None) -> str:
     else:
         fixed_s, per_circuit_s = factor * plan.factor_s, factor * cost.per_circuit_s
     if not per_circuit_s:
-        return time_text(fixed_s)
-    each = f"{time_text(per_circuit_s)} a circuit"
-    return f"{time_text(fixed_s)} + {each}" if fixed_s else each
+        return format_time(fixed_s)
+    each = f"{format_time(per_circuit_s)} a circuit"
+    return f"{format_time(fixed_s)} + {each}" if fixed_s else each
 
 
-def time_text(seconds: Fraction) -> str:
-    """A time in the unit that suits it."""
-    return format_time(float(seconds))
+def _name(at: Any, answer: PlannedTrace) -> str:
+    return answer.plan.options[int(at)].name
 
 
-def plan_json(answer: PlannedTrace) -> dict[str, Any]:
-    """The JSON form of a plan; exact times are fractions of a second, as text."""
-    plan, cost = answer.plan, answer.plan.reconfiguration
-    static, greedy = plan.static, plan.greedy
-    online = None
-    if plan.online is not None:
-        online = {
-            **_runs_json(plan, plan.online),
-            "ratio": None if plan.online_ratio is None else float(plan.online_ratio),
-            "promised_ratio": None if plan.promise is None else plan.promise[0],
-            "promised_extra_s": None if plan.promise is None else str(plan.promise[1]),
-        }
-    return {
-        "trace": answer.name,
-        "jobs": plan.trace.num_jobs,
-        "compute_s": str(plan.trace.compute_s),
-        "nodes": answer.question.num_nodes,
-        "degree": answer.question.degree,
-        "delta_s": str(cost.fixed_s),
-        "delta_per_circuit_s": str(cost.per_circuit_s),
-        "start": answer.start,
-        "cost_model": {
-            "alpha_s": plan.model.alpha_s,
-            "node_bandwidth_Bps": plan.model.node_bandwidth_Bps,
-        },
-        "designs": [_design_json(option) for option in plan.options],
-        "designs_compared": len(plan.options)
-        if answer.serving is None
-        else len(answer.serving.looked_at),
-        "left_out": list(answer.left_out),
-        "offline": {**_runs_json(plan, plan.offline), "proven_optimal": plan.offline.is_optimal},
-        "online": online,
-        "fat_tree_s": None if answer.serving is None else str(fat_tree_s(answer)),
-        "static": None
-        if static is None
-        else {"design": plan.options[int(static.choice[0])].name, **_total_json(plan, static)},
-        "greedy": None if greedy is None else _total_json(plan, greedy),
-        "break_even": {
-            "complete": plan.break_even.complete,
-            "delta_s": [str(factor * plan.factor_s) for factor in plan.break_even.factors],
-            "pieces": [
-                {
-                    **_range_json(plan, piece),
-                    "from_factor": str(piece.begin),
-                    "to_factor": None if piece.end is None else str(piece.end),
-                    "total_at_begin_s": str(piece.total(piece.begin)),
-                    "num_switches": piece.num_switches,
-                    "designs": [plan.options[at].name for at in piece.topologies],
-                }
-                for piece in plan.break_even.pieces
-            ],
-        },
-        "pays": plan.pays,
-        "paying": [_range_json(plan, factors) for factors in plan.paying],
-        "ceases_to_pay": None if plan.ceasing is None else _range_json(plan, plan.ceasing),
-        "inside": [
-            {
-                "design": gain.option,
-                "collective": gain.collective.name,
-                "steps": gain.steps,
-                "saved_steps_at_most": gain.saved_steps,
-                "saved_s_at_most": str(gain.saved_s),
-                "can_gain": gain.can_gain,
-            }
-            for gain in plan.inside
-        ],
-        "sentences": plan_sentences(plan),
-    }
-
-
-def _range_json(plan: TracePlan, factors: OpenRange | BreakEvenPiece) -> dict[str, Any]:
-    return {
-        "from_delta_s": str(factors.begin * plan.factor_s),
-        "to_delta_s": None if factors.end is None else str(factors.end * plan.factor_s),
-    }
-
-
-def _design_json(option: FabricOption) -> dict[str, Any]:
-    def known(cost: Cost | None) -> dict[str, Any] | None:
-        return None if cost is None else cost_json(cost)
-
-    bound = option.alltoall_bound
-    return {
-        "recipe": option.name,
-        "label": None if option.recipe is None else option.recipe.label(),
-        "allgather": known(option.allgather),
-        "reduce_scatter": known(option.reduce_scatter),
-        "alltoall": known(option.alltoall),
-        "alltoall_proven_bound": None if bound is None else str(bound),
-    }
-
-
-def _total_json(plan: TracePlan, chosen: LegPlan) -> dict[str, Any]:
-    return {
-        "total_s": str(chosen.total),
-        "total_s_float": float(chosen.total),
-        "elapsed_s_float": float(chosen.total + plan.trace.compute_s),
-        "working_s": str(chosen.working),
-        "dark_s": str(chosen.switching),
-        "hidden_s": str(chosen.hidden),
-        "num_switches": chosen.num_switches,
-    }
-
-
-def _runs_json(plan: TracePlan, chosen: LegPlan) -> dict[str, Any]:
-    runs = [
-        {
-            "first_job": run.first_step,
-            "last_job": run.last_step,
-            "design": plan.options[run.topology].name,
-            "begin_s_float": float(run.begin),
-            "dark_s": str(run.switching),
-            "hidden_s": str(run.hidden),
-            "working_s": str(run.working),
-            "compute_s": str(run.waiting),
-        }
-        for run in chosen.runs()
-    ]
-    return {**_total_json(plan, chosen), "runs": runs}
+made(
+    "plan.plan",
+    designs_compared=lambda answer: len(
+        answer.plan.options if answer.serving is None else answer.serving.looked_at
+    ),
+    fat_tree_s=lambda answer: answer.serving and fat_tree_s(answer),
+    sentences=lambda answer: plan_sentences(answer.plan),
+)
+made(
+    "plan_total",
+    elapsed_s_float=lambda chosen, answer: float(chosen.total + answer.plan.trace.compute_s),
+)
+made("plan_run", design=lambda run, _, answer: _name(run.topology, answer))
+made("static_plan", design=lambda chosen, answer: _name(chosen.choice[0], answer))
+made(
+    "online_plan",
+    ratio=lambda _, answer: answer.plan.online_ratio and float(answer.plan.online_ratio),
+    promised_ratio=lambda _, answer: answer.plan.promise and answer.plan.promise[0],
+    promised_extra_s=lambda _, answer: answer.plan.promise and answer.plan.promise[1],
+)
+made(
+    "break_even",
+    delta_s=lambda found, answer: [each * answer.plan.factor_s for each in found.factors],
+)
+made(
+    "plan_piece",
+    total_at_begin_s=lambda piece: piece.total(piece.begin),
+    designs=lambda piece, _, answer: [_name(at, answer) for at in piece.topologies],
+)
+made(
+    "delta_range",
+    from_delta_s=lambda factors, *beside: factors.begin * beside[-1].plan.factor_s,
+    to_delta_s=lambda factors, *beside: factors.end and factors.end * beside[-1].plan.factor_s,
+)
 
 
 # Circuits that change as answers: how many there are, and what comes up when.
@@ -405,17 +313,11 @@ def _runs_json(plan: TracePlan, chosen: LegPlan) -> dict[str, Any]:
 _SHOWN_CHANGES = 16
 
 
-def circuits_json(program: CircuitProgram, verdict: ProgramVerdict) -> dict[str, Any]:
-    """The circuits of a program in JSON."""
-    from ocs_codesign.schedules.files.designs import change_fields
+class Changing(NamedTuple):
+    """Circuits that change, and what was verified of them."""
 
-    return {
-        "planes": program.num_planes,
-        "circuits": program.topology.num_links,
-        "configurations": verdict.num_configurations,
-        "pauses": len(program.pauses),
-        "changes": [change_fields(change) for change in verdict.changes],
-    }
+    program: CircuitProgram
+    verdict: ProgramVerdict
 
 
 def circuits_facts(program: CircuitProgram, verdict: ProgramVerdict) -> list[tuple[str, object]]:
@@ -453,17 +355,18 @@ def _prepared(change: PlaneChange) -> str:
 # A schedule whose circuits change as an answer: its record, its circuits and how long it takes.
 
 
-def sequence_json(design: ProgramDesign, time: ProgramTime | None, out: str) -> dict[str, Any]:
-    """The JSON form of a program that was saved in a directory, with its time if that is known."""
+def _record(design: ProgramDesign) -> dict[str, Any]:
     from ocs_codesign.schedules.files.designs import program_record
 
-    parts = ("total_s", "steps_s", "transmission_s", "dead_s")
-    return {
-        **program_record(design),
-        **circuits_json(design.program, design.verdict),
-        "time": None if time is None else {part: float(getattr(time, part)) for part in parts},
-        "out": out,
-    }
+    record = program_record(design).items()
+    return {"package_version" if name == "version" else name: value for name, value in record}
+
+
+made(
+    "plan.sequence",
+    program_record=_record,
+    circuits=lambda design: Changing(design.program, design.verdict),
+)
 
 
 def sequence_sections(
@@ -480,7 +383,7 @@ def sequence_sections(
         *circuits_facts(design.program, design.verdict),
         ("schedule", f"{design.maker}, {schedule.num_sends:,} sends"),
         ("chunks a shard", schedule.num_chunks),
-        ("time", None if time is None else _time_text(time)),
+        ("time", None if time is None else _format_time(time)),
         ("saved in", out),
     )
     yield from changes_sections(design.verdict.changes)
@@ -496,10 +399,9 @@ def _bound_text(design: ProgramDesign) -> str | None:
     return f"{float(design.bound):.6g}, at most {gap:.1g} below"
 
 
-def _time_text(time: ProgramTime) -> str:
+def _format_time(time: ProgramTime) -> str:
     total, *parts = (
-        format_time(float(part))
-        for part in (time.total_s, time.steps_s, time.transmission_s, time.dead_s)
+        format_time(part) for part in (time.total_s, time.steps_s, time.transmission_s, time.dead_s)
     )
     names = ("for steps", "for transmission", "waiting for circuits")
     return f"{total}: " + ", ".join(map(" ".join, zip(parts, names, strict=True)))

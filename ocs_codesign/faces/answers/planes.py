@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from ocs_codesign.core.circuits import Activity
-from ocs_codesign.core.quantities import format_size, format_time
+from ocs_codesign.core.quantities import format_bandwidth, format_size, format_time
+from ocs_codesign.faces.answers.declared import made, table
 from ocs_codesign.faces.answers.sections import Facts, Table, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ocs_codesign.circuits.demand.matrix import DemandPlan
+    from ocs_codesign.circuits.demand.matrix import DemandMatrix, DemandPlan
     from ocs_codesign.circuits.demand.planner import DemandBaselines
+    from ocs_codesign.circuits.demand.split import PortSplit
     from ocs_codesign.circuits.planes.problem import PlanePlan
     from ocs_codesign.circuits.step_files import StepList
     from ocs_codesign.core.circuits import Interval, Timeline
@@ -42,54 +46,26 @@ class PlanesAnswer:
     static: PlanePlan | None
 
 
-def planes_json(answer: PlanesAnswer) -> dict[str, Any]:
-    """The JSON form; exact times are texts of fractions, in seconds."""
-    plan, names, static = answer.plan, answer.listed.names, answer.static
-    problem = plan.problem
-    return {
-        "file": answer.file,
-        "configurations": list(names),
-        "planes": problem.num_planes,
-        "plane_bandwidth_Bps": float(problem.plane_bandwidth_Bps),
-        "delta_s": float(problem.cost.fixed_s),
-        "delta_per_circuit_s": float(problem.cost.per_circuit_s),
-        "latency_s": float(problem.latency_s),
-        "held": _named(problem.held, names),
-        "cold_start": problem.cost.cold_start,
-        "overlap": problem.cost.overlap,
-        "barrier": problem.cost.barrier,
-        **_proven_json(plan),
-        "method": plan.method,
-        "status": plan.status,
-        "dead_s": float(plan.timeline.busy_s(Activity.RECONFIGURE)),
-        "silent_s": float(_silent_s(plan)),
-        "compared": {
-            "serial" if problem.cost.overlap else "overlap": _proven_json(answer.other),
-            "static": static
-            and {**_time_json(static), "held": _named(_static_held(static), names)},
-        },
-        "steps": _steps(answer),
-        "timeline": timeline_json(plan.timeline, names),
-    }
-
-
-def timeline_json(timeline: Timeline, names: Sequence[str]) -> list[dict[str, Any]]:
-    """An object an interval; times and bytes are exact, as text, and rounded, as numbers."""
-    return [
-        {
-            "plane": row.plane,
-            "activity": row.activity.value,
-            "start_s": float(row.start_s),
-            "end_s": float(row.end_s),
-            "start_s_exact": str(row.start_s),
-            "end_s_exact": str(row.end_s),
-            "configuration": None if row.configuration is None else names[row.configuration],
-            "step": row.step,
-            "bytes": float(row.bytes),
-            "bytes_exact": str(row.bytes),
-        }
-        for row in timeline
-    ]
+made(
+    "planes.planes",
+    held=lambda answer: _named(answer.plan.problem.held, answer.listed.names),
+    dead_s=lambda answer: float(answer.plan.timeline.busy_s(Activity.RECONFIGURE)),
+    silent_s=lambda answer: float(_silent_s(answer.plan)),
+    steps=lambda answer: _steps(answer),
+)
+made(
+    "compared_planes",
+    serial=lambda answer: answer.other if answer.plan.problem.cost.overlap else None,
+    overlap=lambda answer: None if answer.plan.problem.cost.overlap else answer.other,
+)
+made("plane_plan", proven_exactly=lambda plan: not plan.gap)
+made("held_planes", held=lambda plan, *beside: _named(_static_held(plan), beside[-1].listed.names))
+made(
+    "interval",
+    configuration=lambda row, answer: (
+        None if row.configuration is None else answer.listed.names[row.configuration]
+    ),
+)
 
 
 def timeline_table(timeline: Timeline, names: Sequence[str]) -> Table:
@@ -100,20 +76,16 @@ def timeline_table(timeline: Timeline, names: Sequence[str]) -> Table:
     >>> timeline_table(Timeline.of([row]), ["ring"]).rows
     [('1', '0', '200000', 'send', 'ring', '1', '10')]
     """
-    columns = ("plane", "start (us)", "end (us)", "activity", "configuration", "step", "bytes")
-    rows = [
-        (
-            str(row.plane),
-            f"{float(row.start_s * 10**6):.6g}",
-            f"{float(row.end_s * 10**6):.6g}",
-            row.activity.value,
-            "" if row.configuration is None else names[row.configuration],
-            "" if row.step is None else str(row.step),
-            f"{float(row.bytes):.6g}" if row.activity is Activity.SEND else "",
-        )
-        for row in timeline
-    ]
-    return Table(columns, rows, numbers=3, texts=1)
+    return table(
+        timeline,
+        "plane; start (us):.6g; end (us):.6g | activity=activity.value; configuration; step "
+        "|| bytes",
+        start__us_=lambda row: row.start_s * 10**6,
+        end__us_=lambda row: row.end_s * 10**6,
+        configuration=lambda row: "" if row.configuration is None else names[row.configuration],
+        step=lambda row: "" if row.step is None else row.step,
+        bytes=lambda row: f"{float(row.bytes):.6g}" if row.activity is Activity.SEND else "",
+    )
 
 
 def planes_sections(answer: PlanesAnswer) -> Iterator[Section]:
@@ -164,25 +136,10 @@ def _steps(answer: PlanesAnswer) -> list[dict[str, Any]]:
     ]
 
 
-def _proven_json(plan: PlanePlan) -> dict[str, Any]:
-    return {
-        **_time_json(plan),
-        "bound_s": float(plan.lower_bound_s),
-        "bound_exact_s": str(plan.lower_bound_s),
-        "gap": float(plan.gap),
-        "optimal": plan.is_optimal,
-        "proven_exactly": not plan.gap,
-    }
-
-
-def _time_json(plan: PlanePlan) -> dict[str, Any]:
-    return {"time_s": float(plan.total_s), "time_exact_s": str(plan.total_s)}
-
-
 def _facts(answer: PlanesAnswer) -> Facts:
     plan, problem, cost = answer.plan, answer.plan.problem, answer.plan.problem.cost
-    latency = f", {_time(problem.latency_s)} latency a step" if problem.latency_s else ""
-    each = f" and {_time(cost.per_circuit_s)} for every circuit" if cost.per_circuit_s else ""
+    latency = f", {format_time(problem.latency_s)} latency a step" if problem.latency_s else ""
+    each = f" and {format_time(cost.per_circuit_s)} for every circuit" if cost.per_circuit_s else ""
     proof = f"at most {float(plan.gap):.2%} above the best"
     if plan.is_optimal:
         rounding = f"optimal but for rounding (at most {float(plan.gap):.0e} above the best)"
@@ -203,7 +160,7 @@ def _facts(answer: PlanesAnswer) -> Facts:
             f"{latency}",
         ),
         ("used by no step", ", ".join(answer.listed.unused) or None),
-        ("change", f"{_time(cost.fixed_s)} dead time{each}"),
+        ("change", f"{format_time(cost.fixed_s)} dead time{each}"),
         (
             "rules",
             f"{_CHANGES[1] if cost.overlap else 'all stop for a change'}, "
@@ -215,7 +172,7 @@ def _facts(answer: PlanesAnswer) -> Facts:
         (
             "dark",
             f"planes are in changes for {float(dead / (plan.total_s * problem.num_planes)):.1%} "
-            f"of their time; no plane sends for {_time(silent)} "
+            f"of their time; no plane sends for {format_time(silent)} "
             f"({float(silent / plan.total_s):.1%})",
         ),
         (
@@ -237,7 +194,7 @@ def _static_text(answer: PlanesAnswer) -> str:
 def _times(other: PlanePlan, plan: PlanePlan) -> str:
     """A time, and how many times the plan's it is."""
     ratio = f"{float(other.total_s / plan.total_s):.4g}"
-    return f"{_time(other.total_s)} ({'as long' if ratio == '1' else f'{ratio} times'})"
+    return f"{format_time(other.total_s)} ({'as long' if ratio == '1' else f'{ratio} times'})"
 
 
 def _silent_s(plan: PlanePlan) -> Fraction:
@@ -263,13 +220,9 @@ def _named(held: Sequence[int | None], names: Sequence[str]) -> list[str | None]
     return [None if configuration is None else names[configuration] for configuration in held]
 
 
-def _time(seconds: Fraction) -> str:
-    return format_time(float(seconds))
-
-
 def _exactly(seconds: Fraction) -> str:
     """A time, and the fraction while it is short."""
-    text, exactly = _time(seconds), f"{seconds} s"
+    text, exactly = format_time(seconds), f"{seconds} s"
     return text if exactly == text or len(exactly) > _LONGEST else f"{text} ({exactly})"
 
 
@@ -277,54 +230,23 @@ def _exactly(seconds: Fraction) -> str:
 
 
 _SHOWN_CONFIGURATIONS, _SHOWN_CIRCUITS = 32, 16
-_LONGEST_FRACTION = 22
 
 
-def demand_json(
-    file: str, names: Sequence[str] | None, plan: DemandPlan, baselines: DemandBaselines
-) -> dict[str, Any]:
-    """The JSON form of a plan for the demand in a file; exact times are texts of fractions."""
-    static_s = baselines.static_s
-    return {
-        "file": file,
-        "nodes": plan.demand.num_nodes,
-        "names": None if names is None else list(names),
-        "total_bytes": float(plan.demand.total_bytes),
-        "busiest_node_bytes": float(plan.demand.max_line_bytes),
-        "delta_s": float(plan.delta_s),
-        "circuit_bandwidth_Bps": float(plan.bandwidth_Bps),
-        "switches": plan.num_switches,
-        "time_s": float(plan.total_s),
-        "time_exact_s": str(plan.total_s),
-        "bound_s": float(plan.bound_s),
-        "bound_exact_s": str(plan.bound_s),
-        "gap": float(plan.gap),
-        "optimal": plan.is_optimal,
-        "proof": plan.proof,
-        "method": plan.method,
-        "shares": {
-            "dark": float(plan.dark_share),
-            "served": float(plan.served_share),
-            "overserved": float(plan.overserved_share),
-            "idle": float(plan.idle_share),
-        },
-        "round_robin_s": float(baselines.round_robin_s),
-        "fitted_round_robin_s": float(baselines.fitted_round_robin_s),
-        "static_bound_s": float(baselines.static_bound_s),
-        "static_s": None if static_s is None else float(static_s),
-        "static_shifts": list(baselines.static_shifts),
-        "configurations": [
-            {
-                "switch": switch,
-                "duration_s": float(duration_s),
-                "duration_exact_s": str(duration_s),
-                "circuits": circuits,
-            }
-            for switch, duration_s, circuits in zip(
-                plan.switch.tolist(), plan.durations_s, plan.permutations.tolist(), strict=True
-            )
-        ],
-    }
+made(
+    "planes.demand",
+    configurations=lambda *values: [
+        {
+            "switch": switch,
+            "duration_s": float(duration_s),
+            "duration_exact_s": str(duration_s),
+            "circuits": circuits,
+        }
+        for plan in values[2:3]
+        for switch, duration_s, circuits in zip(
+            plan.switch.tolist(), plan.durations_s, plan.permutations.tolist(), strict=True
+        )
+    ],
+)
 
 
 def demand_sections(
@@ -336,21 +258,21 @@ def demand_sections(
     switches = f"{plan.num_switches} switch{'es' * (plan.num_switches != 1)}"
     own = int(demand.units.trace()) * demand.unit_bytes
     yield Facts(
-        ("demand", f"{file}: {_size(demand.total_bytes)} among {demand.num_nodes} nodes"),
+        ("demand", f"{file}: {format_size(demand.total_bytes)} among {demand.num_nodes} nodes"),
         (
             "busiest node",
-            f"{_size(demand.max_line_bytes)} one way, at most {demand.max_peers} peers",
+            f"{format_size(demand.max_line_bytes)} one way, at most {demand.max_peers} peers",
         ),
         # What nodes have for themselves, since that is often a mistake.
         (
             "diagonal",
-            f"{_size(own)} from nodes to themselves, served over circuits" if own else None,
+            f"{format_size(own)} from nodes to themselves, served over circuits" if own else None,
         ),
-        ("time", f"{_exact_time(plan.total_s)}, {proof}"),
-        ("bound", f"{_exact_time(plan.bound_s)}, by {plan.proof}"),
+        ("time", f"{_exactly(plan.total_s)}, {proof}"),
+        ("bound", f"{_exactly(plan.bound_s)}, by {plan.proof}"),
         (
             "configurations",
-            f"{plan.num_configurations} on {switches}, {format_time(float(plan.delta_s))} each: "
+            f"{plan.num_configurations} on {switches}, {format_time(plan.delta_s)} each: "
             f"{float(plan.dark_share):.1%} of the time is dark",
         ),
         (
@@ -394,7 +316,7 @@ def _configurations(plan: DemandPlan, names: Sequence[str] | None) -> Table:
             left_out = plan.num_configurations - at
             rows.append(("...", "", "", f"{left_out} more configurations: --out FILE has them all"))
             break
-        up_from, held = (format_time(float(time)) for time in times_s)
+        up_from, held = (format_time(time) for time in times_s)
         rows.append((str(switch), up_from, held, _circuits(plan, at, names)))
     return Table(("switch", "up from", "for", "circuits"), rows, numbers=3, texts=1)
 
@@ -411,17 +333,75 @@ def _circuits(plan: DemandPlan, at: int, names: Sequence[str] | None) -> str:
     return pairs + (f" and {more} more" if more > 0 else "")
 
 
-def _exact_time(seconds: Fraction) -> str:
-    """A time, and the fraction while it is short."""
-    text, exactly = format_time(float(seconds)), f"{seconds} s"
-    return text if exactly == text or len(exactly) > _LONGEST_FRACTION else f"{text} ({exactly})"
-
-
 def _compared(seconds: Fraction, plan: DemandPlan) -> str:
     """A time, and how many times the plan's it is."""
     times = f" ({float(seconds / plan.total_s):.3g} times)" if plan.total_s else ""
-    return format_time(float(seconds)) + times
+    return format_time(seconds) + times
 
 
-def _size(num_bytes: Fraction) -> str:
-    return format_size(float(num_bytes))
+# The answer of ``demand --ports``: ports divided between circuits that stay and packets.
+
+
+def _best_split(splits: Sequence[PortSplit]) -> PortSplit | None:
+    """The fastest, of equals that of fewest circuits, None if none serves all pairs."""
+    served = [(one.value, one.circuit_ports, one) for one in splits if one.value is not None]
+    return min(served, key=lambda one: one[:2])[2] if served else None
+
+
+def _joined(split: PortSplit) -> list[list[int]]:
+    """Circuits as [server, server, how many]."""
+    circuits = split.circuits
+    return [
+        [one, other, int(circuits[one, other])]
+        for one, other in np.argwhere(np.triu(circuits) > 0).tolist()
+    ]
+
+
+def _packet_ports_of_best(_file: str, _demand: DemandMatrix, splits: list[PortSplit]) -> int | None:
+    best = _best_split(splits)
+    return None if best is None else best.packet_ports
+
+
+made("planes.split", best=_packet_ports_of_best)
+made("port_split", circuits=lambda split: _joined(split))
+
+
+def split_sections(
+    file: str,
+    demand: DemandMatrix,
+    splits: list[PortSplit],
+    circuit_Bps: float,  # noqa: N803 - units keep their case
+    packet_Bps: float,  # noqa: N803 - units keep their case
+) -> Iterator[Section]:
+    """The times of all divisions, and the circuits of the best."""
+    best = _best_split(splits)
+    widths = f"{format_bandwidth(circuit_Bps)} a circuit, {format_bandwidth(packet_Bps)} a port"
+    circuits = [] if best is None else _joined(best)
+    names = demand.names or [str(node) for node in range(demand.num_nodes)]
+    listed = [
+        f"{names[one]}-{names[other]}{f' x{count}' if count > 1 else ''}"
+        for one, other, count in circuits[:_SHOWN_CIRCUITS]
+    ]
+    more = f" and {len(circuits) - _SHOWN_CIRCUITS} more" * (len(circuits) > _SHOWN_CIRCUITS)
+    none = "no division serves all pairs" if best is None else "none"
+    yield Facts(
+        ("demand", f"{file}: {format_size(demand.total_bytes)} among {demand.num_nodes} servers"),
+        ("bandwidth", f"{widths} into the packet network"),
+        ("best circuits", ", ".join(listed) + more or none),
+    )
+    yield ""
+    rows = []
+    for split in splits:
+        bound = "proven" if split.is_optimal else format_time(split.bound)
+        rows.append(
+            (
+                *(str(split.circuit_ports), str(split.packet_ports)),
+                "no way" if split.value is None else format_time(split.value),
+                bound,
+                "no way" if split.greedy_s is None else format_time(split.greedy_s),
+                ", ".join(["best"] * (split is best) + ["today"] * (not split.circuit_ports)),
+            )
+        )
+    yield Table(
+        ("circuits", "packet ports", "takes", "at least", "one by one", ""), rows, numbers=5
+    )

@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.core.machines.intervals import FASTER
 from ocs_codesign.core.quantities import format_size
 from ocs_codesign.core.schedule import Messages
+from ocs_codesign.faces.answers.declared import made, records, table
 from ocs_codesign.faces.answers.sections import Facts, Table, counted
-from ocs_codesign.faces.answers.texts import cost_json, cost_text, loads_table
+from ocs_codesign.faces.answers.texts import cost_text, loads_table
+from ocs_codesign.interop.registry import FORMATS
 from ocs_codesign.interop.run.engine import piece_of_chunk
 from ocs_codesign.interop.run.performance import DTYPES, PROVES, PROVES_NOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ocs_codesign.core.plans import Book, Page
+    from ocs_codesign.core.plans import Advice, Book, Page
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.faces.answers.sections import Section
     from ocs_codesign.graphs.formats.facts import GraphFacts
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.interop.exports import Imported
-    from ocs_codesign.interop.registry import CheckedFile, Export, ProgramFormat
+    from ocs_codesign.interop.registry import CheckedFile, ProgramFormat
     from ocs_codesign.interop.run.astra_sim import SecondOpinion
     from ocs_codesign.interop.run.performance import RankResult, RunOutcome
+    from ocs_codesign.interop.schedulers import ServerTree
     from ocs_codesign.verification.sends import Witness
 
 
-def imported_json(found: Imported) -> dict[str, Any]:
-    """What a file of others holds, and what was found of it."""
-    schedule, verdict = found.schedule, found.verdict
-    known = found.witness is None and schedule is not None and verdict is not None
-    return {
-        "ok": found.witness is None,
-        "format": found.format_name,
-        "collective": found.collective.name,
-        "ranks": found.num_ranks,
-        "operations": found.num_operations or None,
-        "nodes": schedule.topology.num_nodes if known and schedule else None,
-        **(cost_json(verdict.cost) if known and verdict else {}),
-        "max_load_per_step": [str(load) for load in verdict.max_loads] if known and verdict else [],
-        "witness": found.witness,
-    }
+made(
+    "programs.imported",
+    ok=lambda found: found.witness is None,
+    operations=lambda found: found.num_operations or None,
+    nodes=lambda found: found.schedule.topology.num_nodes if _is_right(found) else None,
+    cost=lambda found: found.verdict.cost if _is_right(found) else None,
+    max_load_per_step=lambda found: found.verdict.max_loads if _is_right(found) else (),
+)
+made(
+    "programs.checked",
+    ok=lambda found: found.witness is None,
+    facts=lambda found: {name.replace(" ", "_"): value for name, value in found.facts},
+)
+
+
+def _is_right(found: Imported) -> bool:
+    return found.witness is None and found.schedule is not None and found.verdict is not None
 
 
 def imported_sections(found: Imported) -> Iterator[Section]:
@@ -66,17 +71,6 @@ def imported_sections(found: Imported) -> Iterator[Section]:
     yield loads_table(found.verdict.max_loads, unit)
 
 
-def checked_json(found: CheckedFile, format_name: str) -> dict[str, Any]:
-    """What files without data hold, and what was found of them."""
-    return {
-        "ok": found.witness is None,
-        "format": format_name,
-        **{name.replace(" ", "_"): value for name, value in found.facts},
-        "limit": found.limit,
-        "witness": found.witness,
-    }
-
-
 def checked_sections(found: CheckedFile, format_name: str) -> Iterator[Section]:
     """The same where people read it."""
     if found.witness is not None:
@@ -89,28 +83,19 @@ def checked_sections(found: CheckedFile, format_name: str) -> Iterator[Section]:
 # Exports as answers: which files were written, of which plan, and who reads them.
 
 
-def export_json(
-    format_name: str, exports: Sequence[Export], contents: Mapping[str, bytes], directory: str
-) -> dict[str, Any]:
-    """What was exported to where; ``of`` is also in the directory, as ``export.json``."""
-    return {
-        "of": {
-            "to": format_name,
-            "plans": [
-                {
-                    "name": one.name,
-                    "collective": one.program.collective.name,
-                    "ranks": one.program.num_ranks,
-                    "operations": one.program.num_operations,
-                    "in_place": one.program.in_place,
-                    "message_bytes": one.message_bytes,
-                }
-                for one in exports
-            ],
-        },
-        "files": {name: len(content) for name, content in sorted(contents.items())},
-        "out": directory,
-    }
+made(
+    "programs.export",
+    files=lambda _, __, contents: {
+        name: len(content) for name, content in sorted(contents.items())
+    },
+)
+made("exported", plans=lambda _, __, exports: exports)
+made(
+    "exported_plan",
+    operations=lambda export, name: (
+        export.program.num_operations if FORMATS[name].keeps_operations else None
+    ),
+)
 
 
 def export_sections(answer: Mapping[str, Any], form: ProgramFormat) -> Iterator[Section]:
@@ -119,12 +104,13 @@ def export_sections(answer: Mapping[str, Any], form: ProgramFormat) -> Iterator[
     size = format_size(sum(files.values()))
     yield f"Exported to {answer['out']}: {counted(len(files), 'file')} of {form.description}."
     first = plans[0] if plans else None
+    counts = [plan["operations"] for plan in plans if plan["operations"] is not None]
     yield Facts(
         ("for", form.made_for),
         ("plans", len(plans) if len(plans) > 1 else None),
         ("collective", first and first["collective"]),
         ("ranks", first and first["ranks"]),
-        ("operations", f"{sum(plan['operations'] for plan in plans):,}" if plans else None),
+        ("operations", f"{sum(counts):,}" if counts else None),
         ("size", size),
     )
     yield ""
@@ -138,39 +124,41 @@ def export_sections(answer: Mapping[str, Any], form: ProgramFormat) -> Iterator[
 _MAX_SPEEDS = 8
 
 
-def topology_json(
-    recipe: Recipe | None, graph: str | None, topology: Topology, format_name: str
-) -> dict[str, Any]:
-    """A topology, of a recipe or of a graph file of that name, as it is written."""
-    return {
-        "recipe": None if recipe is None else repr(recipe),
-        "label": None if recipe is None else recipe.label(),
-        "graph": graph,
-        "nodes": topology.num_nodes,
-        "degree": topology.degree,
-        "links": topology.num_links,
-        "format": format_name,
-    }
+made(
+    "programs.topology",
+    label=lambda recipe: recipe and recipe.label(),
+    out=lambda *values: None if values[-1] == "-" else values[-1],
+)
 
 
-def topology_sections(answer: dict[str, Any], out: str) -> Iterator[Section]:
+def topology_sections(
+    recipe: Recipe | None, graph: str | None, topology: Topology, format_name: str, out: str
+) -> Iterator[Section]:
     """The same where people read it."""
+    answer = records()["programs.topology"].json(recipe, graph, topology, format_name, out)
     yield Facts(*((key, answer[key]) for key in answer if key != "out"), ("written to", out))
 
 
-def import_json(name: str, format_name: str, facts: GraphFacts, out: str | None) -> dict[str, Any]:
-    """What is known of the graph in a file of that name, written again to ``out``."""
-    value = asdict(facts)
-    nodes, links = value.pop("num_nodes"), value.pop("num_links")
-    speeds = {"link_speeds": list(facts.link_speeds)}
-    file = {"file": name, "format": format_name}
-    return {**file, "nodes": nodes, "links": links, **value, **speeds, "out": out}
+made("programs.tree", switches=lambda _, tree: [len(level) for level in tree.levels])
+
+
+def tree_sections(network: str, tree: ServerTree, format_name: str, out: str) -> Iterator[Section]:
+    """The same where people read it."""
+    levels = ", ".join(str(len(level)) for level in tree.levels)
+    yield Facts(
+        ("network", network),
+        ("format", format_name),
+        ("servers", len(tree.servers)),
+        ("switches", f"{levels}, from servers up; those side by side are one"),
+        ("written to", out),
+    )
 
 
 def import_sections(
-    name: str, read_as: str, facts: GraphFacts, out: str | None, *, hint: bool
+    name: str, format_name: str, facts: GraphFacts, out: str | None, *, read_as: str, hint: bool
 ) -> Iterator[Section]:
     """The same where people read it; with a ``hint`` if links back may have been meant."""
+    del format_name
     diameter = "not computed" if facts.strongly_connected else "none"
     speeds = ", ".join(map(str, facts.link_speeds[:_MAX_SPEEDS]))
     more = ", ..." * (len(facts.link_speeds) > _MAX_SPEEDS)
@@ -203,24 +191,21 @@ def _yes(fact: bool) -> str:
 # Books as answers: which schedule is for messages of which size, and whether it is right.
 
 
-def book_json(book: Book, witnesses: Sequence[Witness | None]) -> dict[str, Any]:
-    """What a replay found of every page; ``witness`` is the first thing wrong with it."""
-    return {
-        "ok": not any(witnesses),
-        "collective": book.collective.name,
-        "hosts": book.network.num_hosts,
-        "unit_Bps": str(book.unit_Bps),
-        "pages": [
-            {
-                "from_bytes": page.from_bytes,
-                "maker": page.maker,
-                "steps": page.plan.num_steps,
-                "sends": _sends(page),
-                "witness": None if witness is None else str(witness),
-            }
-            for page, witness in zip(book.pages, witnesses, strict=True)
-        ],
-    }
+made(
+    "programs.book",
+    ok=lambda _, witnesses: not any(witnesses),
+    sizes_bytes=lambda book: book.played.sizes_bytes if book.played else (),
+    pages=lambda book, witnesses: zip(book.pages, witnesses, strict=True),
+)
+made("book_page", page=lambda pair: pair[0], witness=lambda pair: pair[1])
+made("page", sends=lambda page: _sends(page))
+
+
+def _stays(advice: Advice) -> str | None:
+    """The sizes at which no page is faster than the library beyond doubt."""
+    known = zip(advice.sizes_bytes, advice.verdicts(), strict=False)
+    stay = [format_size(size) for size, verdict in known if verdict != FASTER]
+    return ", ".join(stay) or None
 
 
 def book_sections(book: Book, witnesses: Sequence[Witness | None]) -> Iterator[Section]:
@@ -230,17 +215,29 @@ def book_sections(book: Book, witnesses: Sequence[Witness | None]) -> Iterator[S
         page = book.pages[wrong]
         yield f"Not valid: {page.maker}, from {format_size(page.from_bytes)}: {witnesses[wrong]}."
         return
-    yield "Valid: every send of every schedule was replayed."
+    told = "; it has no times to play again"
+    if book.played is not None:
+        told = f", and all were played again for {counted(len(book.played.sizes_bytes), 'size')}"
+    yield f"Valid: every send of every schedule was replayed{told}."
     yield Facts(
         ("collective", f"{book.collective.name} of {counted(book.network.num_hosts, 'host')}"),
         ("schedules", len(book.pages)),
+        *(
+            ()
+            if book.advice is None
+            else (
+                ("clock of", book.advice.machine),
+                ("but", book.advice.caveat or None),
+                ("the library stays at", _stays(book.advice)),
+            )
+        ),
     )
     yield ""
-    rows = [
-        (format_size(page.from_bytes), str(page.plan.num_steps), f"{_sends(page):,}", page.maker)
-        for page in book.pages
-    ]
-    yield Table(("from", "steps", "sends", "made by"), rows, numbers=3, texts=1)
+    yield table(
+        book.pages,
+        "from=from_bytes:size; steps=plan.num_steps; sends:count || made by=maker",
+        sends=_sends,
+    )
 
 
 def _sends(page: Page) -> int:
@@ -248,26 +245,6 @@ def _sends(page: Page) -> int:
 
 
 # A second opinion as an answer: what ASTRA-sim says of a design, beside our clock.
-
-
-def opinion_json(opinion: SecondOpinion) -> dict[str, Any]:
-    """What was simulated, what both say in nanoseconds, and why there is nothing to compare."""
-    export, run = opinion.export, opinion.run
-    return {
-        "design": export.name,
-        "collective": export.program.collective.name,
-        "ranks": export.program.num_ranks,
-        "message_bytes": export.message_bytes,
-        "messages": opinion.num_messages,
-        "link_bandwidth_GiBps": opinion.links.bandwidth,
-        "latency_ns": opinion.links.latency_ns,
-        "own_ns": opinion.own_ticks,
-        "status": run.status,
-        "reason": run.reason,
-        "astra_sim_ns": run.total,
-        "difference_ns": opinion.difference,
-        "finished_ns_per_rank": list(run.cycles),
-    }
 
 
 def opinion_sections(opinion: SecondOpinion) -> Iterator[Section]:
@@ -297,55 +274,12 @@ def opinion_sections(opinion: SecondOpinion) -> Iterator[Section]:
 ITEM_BYTES = 8
 
 
-def run_json(outcome: RunOutcome) -> dict[str, Any]:
-    """What a run has shown, rank by rank."""
-    job = outcome.job
-    return {
-        "ok": outcome.ok,
-        "of": job.name,
-        "collective": job.program.collective.name,
-        "ranks": job.program.num_ranks,
-        "operations": job.program.num_operations,
-        "in_place": job.program.in_place,
-        "elements": job.elements,
-        "chunks": outcome.num_chunks,
-        "empty_chunks": outcome.num_empty,
-        "barriers": len(job.barriers),
-        "seed": job.seed,
-        "data": list(DTYPES),
-        "compared_with": outcome.call,
-        "library": outcome.library,
-        "proves": PROVES,
-        "proves_not": PROVES_NOT,
-        "wall_s_not_network_time": outcome.wall_s,
-        "fault": outcome.fault,
-        "results": [_rank_json(outcome, result) for result in outcome.ranks],
-    }
-
-
-def _rank_json(outcome: RunOutcome, result: RankResult) -> dict[str, Any]:
-    difference = result.difference
-    told = None
-    if difference is not None:
-        told = {
-            "data": difference.dtype,
-            "place": _place(outcome, difference.chunk),
-            "element": difference.element,
-            "got": difference.got,
-            "mpi": difference.wanted,
-            "holds": _held(outcome, difference.holds),
-            "num_different": difference.num_different,
-        }
-    return {
-        "rank": result.rank,
-        "equal": result.is_equal,
-        "operations": result.num_operations,
-        "messages_sent": result.num_messages,
-        "elements_sent": result.num_elements,
-        "difference": told,
-        "fault": result.fault,
-        "wall_s_not_network_time": list(result.wall_s),
-    }
+made("programs.run", data=DTYPES, proves=PROVES, proves_not=PROVES_NOT)
+made(
+    "rank_difference",
+    place=lambda difference, _, outcome: _place(outcome, difference.chunk),
+    holds=lambda difference, _, outcome: _held(outcome, difference.holds),
+)
 
 
 def run_sections(outcome: RunOutcome) -> Iterator[Section]:

@@ -8,26 +8,22 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.circuits.frontier import (
-    AllreduceGain,
     best_static,
     break_even_of,
     messages_that_pay,
+    most_saved_s,
+    optimal_static,
     t_b_bound,
     t_b_tree_bound,
 )
+from ocs_codesign.circuits.legs.options import fewest_steps
 from ocs_codesign.circuits.sequences import in_turn
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.core.quantities import format_bandwidth, format_size, format_time
+from ocs_codesign.faces.answers.declared import made
 from ocs_codesign.faces.answers.sections import Facts, Table, counted
-from ocs_codesign.faces.answers.texts import (
-    MAX_FRACTION,
-    cost_json,
-    cost_text,
-    fat_tree_sentence,
-    in_decimals,
-    model_json,
-)
+from ocs_codesign.faces.answers.texts import MAX_FRACTION, cost_text, fat_tree_sentence, in_decimals
 from ocs_codesign.jobs.reconfigured.clock import CircuitChange, changes_of
 from ocs_codesign.search.pareto import fat_tree
 
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ocs_codesign.circuits.change import OpenRange
-    from ocs_codesign.core.cost import MessageSizes
+    from ocs_codesign.core.cost import Cost, MessageSizes
     from ocs_codesign.faces.answers.sections import Section
     from ocs_codesign.jobs.reconfigured.clock import SwitchedIteration
     from ocs_codesign.jobs.reconfigured.planning import ReconfiguredIteration
@@ -46,64 +42,61 @@ if TYPE_CHECKING:
 _SHOWN_RECIPES = 3
 
 
-def reconfiguration_json(
-    answer: Frontier, deltas: Sequence[float], asked: MessageSizes | None
-) -> dict[str, Any]:
-    """The JSON form of a frontier with reconfiguration, with times if they are asked for."""
-    value: dict[str, Any] = {
-        "nodes": answer.num_nodes,
-        "degree": answer.degree,
-        "collective": answer.collective.name,
-        "max_configurations": answer.max_configurations,
-        "reconfiguration_s": list(deltas),
-        "candidates": [_design_json(answer, design, deltas, asked) for design in answer.candidates],
-        "dominated": [_design_json(answer, design, deltas, asked) for design in answer.dominated],
-        "unsolved": [_design_json(answer, design, deltas, asked) for design in answer.unsolved],
-    }
-    value["fat_tree"] = cost_json(fat_tree(answer.num_nodes, answer.collective).cost)
-    gain = _gain_of(answer)
-    if gain is not None:
-        value["fewest_allgather_steps"] = gain.fewest_steps
-        value["most_steps_saved"] = gain.steps_saved
-    if asked is not None:
-        sizes = asked.sizes_bytes
-        value["cost_model"] = model_json(asked)
-        even = [break_even_of(answer, asked.model, size) for size in sizes]
-        value["break_even_s"] = [None if found is None else float(found[0]) for found in even]
-        value["verdicts"] = [
-            _verdict_json(answer, delta, asked.model, size) for size in sizes for delta in deltas
+def _time_table(
+    design: Design, _: Frontier, deltas: Sequence[float], asked: MessageSizes | None
+) -> Any:
+    return asked and [
+        [float(design.cost.time_s(asked.model, size, delta)) for delta in deltas]
+        for size in asked.sizes_bytes
+    ]
+
+
+def _is_gathering(answer: Frontier) -> bool:
+    return answer.collective != Collective.ALLTOALL
+
+
+made(
+    "reconfiguration.reconfiguration",
+    fat_tree=lambda answer: fat_tree(answer.num_nodes, answer.collective).cost,
+    break_even_s=lambda answer, _, asked: (
+        asked
+        and [
+            found and float(found[0])
+            for found in (break_even_of(answer, asked.model, size) for size in asked.sizes_bytes)
         ]
-    return value
-
-
-def _design_json(
-    answer: Frontier, design: Design, deltas: Sequence[float], asked: MessageSizes | None
-) -> dict[str, Any]:
-    number, steps, t_b = design.cost.point()
-    least = t_b_bound(answer, number)
-    value: dict[str, Any] = {
-        "maker": design.maker,
-        "known": design.known.value,
-        "label": design.label,
-        "recipes": [repr(recipe) for recipe in design.recipes],
-        "configurations": number,
-        "steps": steps,
-        "t_b": str(t_b),
-        "t_b_float": float(t_b),
-        "proven_bound": None if design.least_t_b is None else str(design.least_t_b),
-        "bound": str(least),
-        "gap": float(t_b / least - 1),
-        "tree_bound": str(t_b_tree_bound(answer, number)),
-    }
-    if asked is not None:
-        value["time_s"] = [
-            [float(design.cost.time_s(asked.model, size, delta)) for delta in deltas]
+    ),
+    saved_steps=lambda answer: _saved(answer) if _is_gathering(answer) else None,
+    verdicts=lambda answer, deltas, asked: (
+        asked
+        and [
+            _verdict(answer, delta, asked.model, size)
             for size in asked.sizes_bytes
+            for delta in deltas
         ]
-    return value
+    ),
+)
+made(
+    "changing_design",
+    configurations=lambda design: design.cost.num_configurations,
+    steps=lambda design: design.cost.point()[1],
+    t_b=lambda design: design.cost.point()[2],
+    t_b_float=lambda design: float(design.cost.point()[2]),
+    bound=lambda design, answer: t_b_bound(answer, design.cost.num_configurations),
+    gap=lambda design, answer: float(
+        design.cost.point()[2] / t_b_bound(answer, design.cost.num_configurations) - 1
+    ),
+    tree_bound=lambda design, answer: t_b_tree_bound(answer, design.cost.num_configurations),
+    time_s=_time_table,
+)
 
 
-def _verdict_json(
+def _saved(answer: Frontier) -> dict[str, Any]:
+    known = _saved_steps(answer)
+    fewest = fewest_steps(answer.num_nodes, answer.degree)
+    return {"fewest_allgather_steps": fewest, "most_steps_saved": known and known[1]}
+
+
+def _verdict(
     answer: Frontier, delta: float, model: CostModel, message_bytes: float
 ) -> dict[str, Any]:
     best = answer.best(model, message_bytes, delta)
@@ -145,14 +138,13 @@ def reconfiguration_sections(
             "Held is how many configurations are, in turn. --pick ROW prints the recipes of a row, "
             "as `sequence` takes them; the JSON answer (--json) has all."
         )
-    gain = _gain_of(answer)
-    if gain is None:
+    if answer.collective == Collective.ALLTOALL:
         yield (
             f"No static topology of this size can beat {cost_text(answer.bound)}. The bounds hold "
             "for all topologies held in turn; the tree's by the hops of a full (C d)-ary tree."
         )
     else:
-        yield _gain_sentence(gain, asked)
+        yield _gain_sentence(answer, asked)
     yield fat_tree_sentence(fat_tree(answer.num_nodes, answer.collective).cost, asked)
     if asked is None:
         yield (
@@ -199,32 +191,38 @@ def _short_label(design: Design) -> str:
     return f"{in_turn(islice(design.recipes, _SHOWN_RECIPES))} → {more} more"
 
 
-def _gain_of(answer: Frontier) -> AllreduceGain | None:
-    """What an allreduce can save, None for an all-to-all."""
-    if answer.collective == Collective.ALLTOALL:
-        return None
-    costs = tuple(design.cost for design in answer.static)
-    return AllreduceGain(answer.num_nodes, answer.degree, costs)
+def _saved_steps(answer: Frontier) -> tuple[Cost, int] | None:
+    """The best static design that is bandwidth-optimal, and what changes save on it at most."""
+    costs = [design.cost for design in answer.static]
+    static = optimal_static(answer.num_nodes, answer.degree, costs, answer.collective)
+    fewest = len(answer.collective.halves()) * fewest_steps(answer.num_nodes, answer.degree)
+    return None if static is None else (static, static.steps - fewest)
 
 
-def _gain_sentence(gain: AllreduceGain, asked: MessageSizes | None) -> str:
-    least = f"an allgather takes {gain.fewest_steps} steps on any circuits"
-    if gain.static is None or gain.steps_saved is None:
+def _gain_sentence(answer: Frontier, asked: MessageSizes | None) -> str:
+    fewest, known = fewest_steps(answer.num_nodes, answer.degree), _saved_steps(answer)
+    halves = len(answer.collective.halves())
+    saving, what = ("2 (D - L)", "allgather") if halves > 1 else ("D - L", answer.collective.name)
+    both = "reduce-scatter and allgather" if halves > 1 else what
+    article = "an" if what.startswith("a") else "a"
+    least = f"{article} {what} takes {fewest} steps on any circuits"
+    if known is None:
         text = f"No bandwidth-optimal static design of this size is known; {least}."
     else:
         text = (
-            f"On the bandwidth-optimal static design (D = {gain.static.steps // 2}) changing "
-            f"circuits inside saves at most 2 (D - L) = {gain.steps_saved} steps, since {least} "
+            f"On the bandwidth-optimal static design (D = {known[0].steps // halves}) changing "
+            f"circuits inside saves at most {saving} = {known[1]} steps, since {least} "
             "(L), and pays a dead time for every change."
         )
     if asked is None:
         return text
     for size in asked.sizes_bytes:
-        saved = float(gain.most_saved_s(asked.model, size))
+        saved = float(most_saved_s(answer, asked.model, size))
         verdict = f"saves at most {format_time(saved)}" if saved > 0 else "saves nothing"
         text += (
-            f" Against the fastest static design for {format_size(size)} a reduce-scatter "
-            f"and allgather over any circuits {verdict}, dead times not counted."
+            f" Against the fastest static design for {format_size(size)} "
+            f"{'an' if both.startswith('a') else 'a'} {both} over any circuits {verdict}, "
+            "dead times not counted."
         )
     return text
 
@@ -248,7 +246,7 @@ def _break_even_sentence(answer: Frontier, model: CostModel, message_bytes: floa
     even = break_even_of(answer, model, message_bytes)
     if even is None:
         return f"{what} does not pay, even without dead time."
-    limit = format_time(float(even[0]))
+    limit = format_time(even[0])
     return f"{what} pays below a dead time of {limit}, with {_configurations(even[1])}."
 
 
@@ -317,51 +315,32 @@ class ReconfiguredAnswer:
         return 1 - self.planned.best.period_s / lead.period_s
 
 
-def reconfigured_json(answer: ReconfiguredAnswer) -> dict[str, Any]:
-    """The JSON form: the plan, its changes, every configuration that is held instead."""
-    planned, changes = answer.planned, answer.changes
-    job, best = planned.job, planned.best
-    return {
-        "job": answer.name,
-        "num_nodes": job.graph.num_nodes,
-        "num_ranks": int(job.graph.ranks.sum()),
-        "fidelity": "formula" if answer.formula_s is None else "transfers",
-        "formula_period_s": best.period_s if answer.formula_s is None else answer.formula_s,
-        "num_messages": len(best.order),
-        "period_s": best.period_s,
-        "period_exact_s": str(best.period_s),
-        "is_steady": best.steady.is_steady,
-        "bound_s": planned.bound_s,
-        "is_proven": planned.is_proven,
-        "num_tried": planned.num_tried,
-        "exposed_s": _exposed_s(planned, best),
-        "best_held": planned.best_held,
-        "gain": answer.gain,
-        "dark_s": sum((one.dark_s for one in changes), Fraction(0)),
-        "exposed_reconfiguration_s": sum((one.exposed_s for one in changes), Fraction(0)),
-        "break_even_s": planned.break_even_s,
-        "choice": best.choice.tolist(),
-        "changes": [
-            {
-                "position": one.position,
-                "label": one.label,
-                "from": one.before,
-                "to": one.after,
-                "dark_s": one.dark_s,
-                "exposed_s": one.exposed_s,
-            }
-            for one in changes
-        ],
-        "configurations": [
-            {
-                "recipe": option.name,
-                "is_used": bool((best.choice == at).any()),
-                "held_period_s": None if held is None else held.period_s,
-                "held_exposed_s": None if held is None else _exposed_s(planned, held),
-            }
-            for at, (option, held) in enumerate(zip(job.options, planned.held, strict=True))
-        ],
-    }
+def _sum_s(answer: ReconfiguredAnswer, name: str) -> Fraction:
+    return sum((getattr(change, name) for change in answer.changes), Fraction(0))
+
+
+made(
+    "reconfiguration.reconfigured",
+    num_ranks=lambda answer: answer.planned.job.graph.ranks.sum(),
+    fidelity=lambda answer: "formula" if answer.formula_s is None else "transfers",
+    formula_period_s=lambda answer: (
+        answer.planned.best.period_s if answer.formula_s is None else answer.formula_s
+    ),
+    exposed_s=lambda answer: _exposed_s(answer.planned, answer.planned.best),
+    dark_s=lambda answer: _sum_s(answer, "dark_s"),
+    exposed_reconfiguration_s=lambda answer: _sum_s(answer, "exposed_s"),
+    configurations=lambda answer: [
+        {
+            "recipe": option.name,
+            "is_used": bool((answer.planned.best.choice == at).any()),
+            "held_period_s": None if held is None else held.period_s,
+            "held_exposed_s": None if held is None else _exposed_s(answer.planned, held),
+        }
+        for at, (option, held) in enumerate(
+            zip(answer.planned.job.options, answer.planned.held, strict=True)
+        )
+    ],
+)
 
 
 def _exposed_s(planned: ReconfiguredIteration, one: SwitchedIteration) -> Fraction:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.core.quantities import format_time
 from ocs_codesign.fabric.bundle.write.text import csv_bytes
-from ocs_codesign.fabric.wiring import cross_connect_name
+from ocs_codesign.faces.answers.declared import made, records
+from ocs_codesign.faces.answers.deploy import stages_table
 from ocs_codesign.faces.answers.sections import Facts, Table
-from ocs_codesign.faces.answers.texts import cost_json, cost_text
+from ocs_codesign.faces.answers.texts import cost_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,12 +19,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.fabric.bundle.check.bundle import BundleVerdict
-    from ocs_codesign.fabric.bundle.check.circuits import Port
     from ocs_codesign.fabric.bundle.check.claims import ReplayedSchedule
-    from ocs_codesign.fabric.bundle.check.files import Comparison
     from ocs_codesign.fabric.rewiring.hosts import FreeRewiring
     from ocs_codesign.fabric.rewiring.minimum import Rewiring
-    from ocs_codesign.fabric.rewiring.stages import RewiringPlan, Stage
+    from ocs_codesign.fabric.rewiring.stages import RewiringPlan
     from ocs_codesign.faces.answers.sections import Section
 
 
@@ -74,54 +73,28 @@ def plan_csv(plan: RewiringPlan) -> bytes:
 
 def _named(plan: RewiringPlan, circuits: NDArray[Any]) -> Iterator[tuple[list[int], str]]:
     """Circuits with their cross-connects, where the ports of a plane are the nodes in order."""
-    has_b_side = plan.port_model.has_b_side
     for row in circuits.tolist():
-        yield row, cross_connect_name(row[1] + 1, row[2] + 1, has_b_side=has_b_side)
+        yield row, plan.port_model.joined(row[1] + 1, row[2] + 1)
 
 
-def rewiring_json(answer: RewiringAnswer) -> dict[str, Any]:
-    """The JSON form of an answer."""
-    rewiring, plan, free = answer.rewiring, answer.plan, answer.free
-    return {
-        "from": answer.recipes[0],
-        "to": answer.recipes[1],
-        "nodes": rewiring.planes.topology.num_nodes,
-        "planes": len(rewiring.held),
-        "port_model": rewiring.planes.port_model.value,
-        "circuits": rewiring.planes.num_circuits,
-        "kept": rewiring.num_kept,
-        "changed": rewiring.num_changed,
-        "torn_down": rewiring.num_torn_down,
-        "fewest_changed": answer.fewest_changed,
-        "is_optimal": rewiring.num_changed == answer.fewest_changed,
-        "proof": rewiring.optimality.value if free is None else None,
-        "changed_without_choice": answer.changed_without_choice,
-        "changed_with_fixed_hosts": answer.fixed.num_changed,
-        "host": None if free is None else free.host.tolist(),
-        "service": plan.service.value,
-        "hitless": plan.service.is_hitless,
-        "dead_time_s": float(plan.dead_time_s) if answer.has_times else None,
-        "stages": [_stage_json(answer, stage) for stage in plan.stages],
-    }
+made(
+    "rewire.rewiring",
+    **{"from": lambda answer: answer.recipes[0], "to": lambda answer: answer.recipes[1]},
+    is_optimal=lambda answer: answer.rewiring.num_changed == answer.fewest_changed,
+    proof=lambda answer: answer.rewiring.optimality.value if answer.free is None else None,
+    dead_time_s=lambda answer: float(answer.plan.dead_time_s) if answer.has_times else None,
+)
+made(
+    "rewiring_stage",
+    deletes=lambda stage, answer: _cross_connects(answer.plan, stage.delete),
+    creates=lambda stage, answer: _cross_connects(answer.plan, stage.create),
+    connected=lambda stage: stage.connectivity is not None,
+    dead_time_s=lambda stage, answer: float(stage.dead_time_s) if answer.has_times else None,
+)
 
 
-def _stage_json(answer: RewiringAnswer, stage: Stage) -> dict[str, Any]:
-    proof = stage.connectivity
-    deletes, creates = (
-        [{"plane": row[0], "cross_connect": name} for row, name in _named(answer.plan, circuits)]
-        for circuits in (stage.delete, stage.create)
-    )
-    return {
-        "planes": list(stage.planes),
-        "deletes": deletes,
-        "creates": creates,
-        "circuits_up": len(stage.up),
-        "connected": proof is not None,
-        "root": None if proof is None else proof.root,
-        "link_from": None if proof is None else proof.before.tolist(),
-        "link_to": None if proof is None else proof.after.tolist(),
-        "dead_time_s": float(stage.dead_time_s) if answer.has_times else None,
-    }
+def _cross_connects(plan: RewiringPlan, circuits: NDArray[Any]) -> list[dict[str, Any]]:
+    return [{"plane": row[0], "cross_connect": name} for row, name in _named(plan, circuits)]
 
 
 def rewiring_sections(answer: RewiringAnswer, written_to: str | None) -> Iterator[Section]:
@@ -146,7 +119,9 @@ def rewiring_sections(answer: RewiringAnswer, written_to: str | None) -> Iterato
     )
     if plan.stages:
         yield ""
-        yield _stages_table(answer)
+        yield stages_table(
+            answer.plan.stages, "stay up", lambda stage: answer.dead_time(stage.dead_time_s)
+        )
 
 
 def _proof_text(answer: RewiringAnswer) -> str:
@@ -162,49 +137,16 @@ def _hosts_text(hosts: list[int]) -> str:
     return shown if len(hosts) <= _SHOWN_HOSTS else f"{shown} ... (all with --json)"
 
 
-def _stages_table(answer: RewiringAnswer) -> Table:
-    columns = ("stage", "plane", "delete", "create", "stay up", "dead time", "connected")
-    rows = [
-        (
-            str(number),
-            " ".join(map(str, stage.planes)),
-            str(len(stage.delete)),
-            str(len(stage.create)),
-            str(len(stage.up)),
-            answer.dead_time(stage.dead_time_s) or "-",
-            "no" if stage.connectivity is None else "yes",
-        )
-        for number, stage in enumerate(answer.plan.stages, 1)
-    ]
-    return Table(columns, rows, numbers=6).shortened("stages")
-
-
 # A checked bundle as an answer: what the light makes of it, and everything that is wrong.
 
 
-def verify_bundle_json(verdict: BundleVerdict) -> dict[str, Any]:
-    """All that was found of a bundle."""
-    return {
-        "ok": verdict.ok,
-        "name": verdict.name,
-        "configurations": [
-            {
-                "name": one.name,
-                "nodes": one.topology.num_nodes,
-                "links": one.topology.num_links,
-                "degree": one.topology.degree,
-                "circuits": len(one.circuits),
-                "schedules": {
-                    schedule.collective: cost_json(schedule.cost)
-                    for schedule in _schedules(verdict, one.name)
-                },
-            }
-            for one in verdict.configurations
-        ],
-        "observed": [_comparison_json(comparison) for comparison in verdict.observed],
-        "num_findings": verdict.num_findings,
-        "findings": [asdict(finding) for finding in verdict.findings],
-    }
+made(
+    "checked_configuration",
+    schedules=lambda found, verdict: {
+        each.collective: records()["cost"].json(each.cost)
+        for each in _schedules(verdict, found.name)
+    },
+)
 
 
 def verify_bundle_sections(verdict: BundleVerdict) -> Iterator[Section]:
@@ -236,25 +178,3 @@ def verify_bundle_sections(verdict: BundleVerdict) -> Iterator[Section]:
 
 def _schedules(verdict: BundleVerdict, configuration: str) -> list[ReplayedSchedule]:
     return [one for one in verdict.schedules if one.configuration == configuration]
-
-
-def _comparison_json(comparison: Comparison) -> dict[str, Any]:
-    return {
-        "configuration": comparison.configuration,
-        "links": comparison.num_links,
-        "num_differences": len(comparison.differences),
-        "differences": [
-            {
-                "kind": difference.kind,
-                "line": difference.line,
-                "local": _port_json(difference.local),
-                "expected": _port_json(difference.expected),
-                "observed": _port_json(difference.observed),
-            }
-            for difference in comparison.differences
-        ],
-    }
-
-
-def _port_json(port: Port | None) -> dict[str, str] | None:
-    return None if port is None else {"host": port.device, "port": port.name}

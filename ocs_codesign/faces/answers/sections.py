@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ class Table:
 
     The first ``numbers`` columns are flush right, the last ``texts`` ones may fold to fit the page,
     or are ``cut`` where they stand elsewhere in full. ``shortened`` leaves out the middle of a long
-    table, and a ``note`` under it says so.
+    table, and a ``note`` under it says so; ``whole`` are then all rows.
 
     >>> rows = [(str(step), "1") for step in range(100)]
     >>> short = Table(("step", "load"), rows).shortened("steps")
@@ -47,6 +47,7 @@ class Table:
     texts: int = 0
     cut: bool = False
     note: str = ""
+    whole: Sequence[tuple[str, ...]] = ()
 
     def shortened(self, what: str) -> Table:
         """The same table without the middle of a long list of ``what``."""
@@ -56,7 +57,33 @@ class Table:
         more = ("...", *[""] * (len(self.columns) - 1))
         rows = [*self.rows[:_HEAD_ROWS], more, *self.rows[-_TAIL_ROWS:]]
         note = f"... {left_out} more {what}: --json FILE has them all."
-        return replace(self, rows=rows, note=note)
+        return replace(self, rows=rows, note=note, whole=self.rows)
+
+    def csv(self) -> bytes:
+        """All rows under the names of their columns, as CSV.
+
+        >>> Table(("steps", "cost"), [("1", "1,5")]).csv()
+        b'steps,cost\\n1,"1,5"\\n'
+        """
+        from csv import writer
+        from io import StringIO
+
+        text = StringIO()
+        writer(text, lineterminator="\n").writerows([self.columns, *(self.whole or self.rows)])
+        return text.getvalue().encode()
+
+    def narrowed(self, kept: Sequence[int]) -> Table:
+        """The same with some of its columns, and a note of those that are left out."""
+        numbers = sum(at < self.numbers for at in kept)
+        texts = sum(at >= len(self.columns) - self.texts for at in kept)
+        left_out = ", ".join(name for at, name in enumerate(self.columns) if at not in kept)
+        note = f"Too narrow for {left_out}: --wide shows all."
+        return Table(
+            tuple(self.columns[at] for at in kept),
+            [tuple(row[at] for at in kept) for row in self.rows],
+            *(numbers, texts, self.cut),
+            f"{self.note}\n{note}".strip(),
+        )
 
 
 @final
@@ -91,11 +118,6 @@ def counted(number: int, what: str) -> str:
 _VERDICTS = {"fits": "It does not fit", "repaired": "It cannot be repaired"}
 
 
-def refusal_json(error: InfeasibleError, verdict: str = "fits") -> dict[str, Any]:
-    """The JSON form: the verdict that is false, the reason and the sentence."""
-    return {verdict: False, "reason": error.reason.name.lower(), "sentence": str(error)}
-
-
 def refusal_text(error: InfeasibleError, verdict: str = "fits") -> str:
-    """The same as a line of text."""
+    """That it cannot be, and why, in a line."""
     return f"{_VERDICTS[verdict]}: {error}."

@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ocs_codesign.core.quantities import format_bandwidth, format_size, format_time
 from ocs_codesign.fabric.profiles import cluster_of
 from ocs_codesign.fabric.selection.ranking import PlanKind, fat_tree_time_s
 from ocs_codesign.fabric.selection.steps import AllowedChanges
-from ocs_codesign.faces.answers.networks import description, description_json
+from ocs_codesign.faces.answers.declared import made, records, table
+from ocs_codesign.faces.answers.networks import description
 from ocs_codesign.faces.answers.sections import Facts, Recipes, Table, counted
-from ocs_codesign.faces.answers.texts import among_sentence, cost_json
+from ocs_codesign.faces.answers.texts import among_sentence
 from ocs_codesign.graphs.handle import handle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ocs_codesign.fabric.description import Fabric, FabricFacts, PlaneFacts, SwitchProfile
+    from ocs_codesign.fabric.description import Fabric, FabricFacts, SwitchProfile
     from ocs_codesign.fabric.profiles import PriceList
     from ocs_codesign.fabric.selection.ranking import RankedPlan, Selection
     from ocs_codesign.fabric.selection.steps import PartTime
@@ -38,66 +39,25 @@ _PARTS = {
 }
 
 
-def selection_json(selection: Selection, top: int) -> dict[str, Any]:
-    """The selection as JSON; exact times are fractions of seconds as text."""
-    fabric, workload, inside = selection.fabric, selection.workload, selection.inside
-    return {
-        "fabric": fabric.name,
-        "nodes": fabric.num_working_hosts,
-        "degree": fabric.num_ports_per_host,
-        "workload": workload.name,
-        "reconfiguration": workload.allowed.value,
-        "collectives": workload.trace.num_jobs,
-        "compute_s": str(workload.trace.compute_s),
-        "designs_compared": None if selection.serving is None else len(selection.serving.looked_at),
-        "num_ranked": len(selection.ranked),
-        "ranked": [_plan_json(selection, plan) for plan in selection.ranked[:top]],
-        "baselines": [
-            {"rank": rank, **_plan_json(selection, plan)} for rank, plan in selection.baselines
-        ],
-        "fat_tree_bound_s": None
-        if selection.serving is None
-        else float(fat_tree_time_s(fabric, workload)),
-        "excluded": [
-            {"design": left_out.name, "reason": left_out.reason, "sentence": left_out.sentence}
-            for left_out in selection.excluded
-        ],
-        "inside": None
-        if inside is None
-        else {
-            "configurations": inside.num_configurations,
-            "saved_s_at_most": str(inside.saved_s),
-            "dead_s_at_least": str(inside.dead_s),
-            "sequences_tried": len(inside.sequences),
-        },
-        "sentences": sentences(selection),
-    }
-
-
-def _plan_json(selection: Selection, plan: RankedPlan) -> dict[str, Any]:
-    return {
-        "kind": plan.kind.value,
-        "designs": [option.name for option in plan.options],
-        "total_s": str(plan.total_s),
-        "total_s_float": float(plan.total_s),
-        **{name: str(getattr(plan, name)) for name in _TIMES},
-        "hidden_s": str(plan.hidden_s),
-        "num_changes": plan.num_changes,
-        "parts": [
-            {
-                "name": selection.workload.jobs[time.part].name,
-                "collective": time.collective.name,
-                "phase": time.phase or None,
-                "design": plan.options[time.option].name,
-                "count": time.count,
-                "cost": cost_json(time.cost),
-                **({"forest_parts": list(time.forest_parts)} if time.forest_parts else {}),
-                **{name: str(getattr(time, name)) for name in _TIMES},
-                "total_s_float": float(time.total_s),
-            }
-            for time in plan.times
-        ],
-    }
+made(
+    "selection",
+    ranked=lambda selection, *beside: selection.ranked[: beside[-1]],
+    baselines=lambda selection: [
+        {"rank": rank, **records()["plan"].json(plan, selection)}
+        for rank, plan in selection.baselines
+    ],
+    fat_tree_bound_s=lambda selection: (
+        selection.serving and float(fat_tree_time_s(selection.fabric, selection.workload))
+    ),
+    sentences=lambda selection: sentences(selection),
+)
+made(
+    "part_time",
+    name=lambda time, _, selection: selection.workload.jobs[time.part].name,
+    phase=lambda time: time.phase or None,
+    design=lambda time, plan: plan.options[time.option].name,
+    forest_parts=lambda time: time.forest_parts or None,
+)
 
 
 def selection_sections(selection: Selection, top: int) -> Iterator[Section]:
@@ -105,7 +65,7 @@ def selection_sections(selection: Selection, top: int) -> Iterator[Section]:
     workload, shown = selection.workload, selection.ranked[:top]
     yield Facts(
         *fabric_facts_of(selection),
-        ("workload", f"{workload.name}: {workload.trace.num_jobs} collectives"),
+        ("workload", f"{workload.name}: {counted(workload.trace.num_jobs, 'collective')}"),
         ("changes of circuits", workload.allowed.value),
         ("computation between", _time_text(workload.trace.compute_s)),
     )
@@ -138,9 +98,12 @@ def fabric_facts_of(selection: Selection) -> tuple[tuple[str, object], ...]:
     fabric = selection.fabric
     bandwidth = format_bandwidth(fabric.cost_model.node_bandwidth_Bps)
     hosts = f"{fabric.num_working_hosts} hosts, {fabric.num_planes} planes"
+    steps = sorted({each.alpha_s for each in fabric.cost_model.protocols})
+    alpha = " to ".join(dict.fromkeys(format_time(each) for each in (steps[0], steps[-1])))
+    alpha += " by protocol" if len(steps) > 1 else ""
     return (
         ("fabric", f"{fabric.name}: {hosts}"),
-        ("bandwidth, alpha", f"{bandwidth} a node, {format_time(fabric.cost_model.alpha_s)}"),
+        ("bandwidth, alpha", f"{bandwidth} a node, {alpha}"),
     )
 
 
@@ -150,35 +113,22 @@ def _time_text(seconds: Fraction) -> str:
 
 def _ranking(selection: Selection, plans: Sequence[tuple[int, RankedPlan]]) -> Table:
     """The plans with their ranks and how much longer they take than the first; a fat tree last."""
-    columns = ("rank", "total", "over best", "steps", "bytes", "circuits", "changes")
-    rows = [
-        (
-            str(number),
-            _time_text(plan.total_s),
-            _over_best(selection, plan.total_s),
-            *(_time_text(time) for time in (plan.alpha_s, plan.bandwidth_s)),
-            _time_text(plan.reconfiguration_s),
-            str(plan.num_changes),
-            *handle_and_label(plan),
-        )
-        for number, plan in plans
+    rows: list[dict[str, object]] = [
+        {"rank": rank, "plan": plan, "total_s": plan.total_s, "names": handle_and_label(plan)}
+        for rank, plan in plans
     ]
     if selection.serving is not None and rows:
         bound = fat_tree_time_s(selection.fabric, selection.workload)
-        text = "fat tree, at least"
-        cells = (
-            "-",
-            _time_text(bound),
-            _over_best(selection, bound),
-            "-",
-            "-",
-            "-",
-            "-",
-            "-",
-            text,
-        )
-        rows.append(cells)
-    return Table((*columns, "handle", "label"), rows, numbers=7, texts=1, cut=True)
+        rows.append({"total_s": bound, "names": (None, "fat tree, at least")})
+    return table(
+        rows,
+        "rank; total=total_s:time; over best; steps=plan.alpha_s:time; bytes=plan.bandwidth_s:time;"
+        "circuits=plan.reconfiguration_s:time; changes=plan.num_changes | handle || label",
+        cut=True,
+        over_best=lambda row: _over_best(selection, row["total_s"]),
+        handle=lambda row: row["names"][0],
+        label=lambda row: row["names"][1],
+    )
 
 
 def handle_and_label(plan: RankedPlan) -> tuple[str, str]:
@@ -192,31 +142,25 @@ def _over_best(selection: Selection, time_s: Fraction) -> str:
 
 
 def _break_down(selection: Selection, plan: RankedPlan) -> Table:
-    columns: tuple[str, ...] = ("count", "message", "steps", "t_b", "alpha", "bytes", "circuits")
-    columns = (*columns, "total", "part")
-    rows = [_part_row(selection, time) for time in plan.times]
-    if len(plan.options) > 1:
-        columns = (*columns, "design")
-        designs = (handle(plan.options[time.option].name) for time in plan.times)
-        rows = [(*row, design) for row, design in zip(rows, designs, strict=True)]
-    return Table(columns, rows, numbers=8, texts=1)
+    several = len(plan.options) > 1
+    return table(
+        plan.times,
+        "count; message:size; steps=cost.steps; t_b=cost.t_b:.5g; alpha=alpha_s:time; "
+        "bytes=bandwidth_s:time; circuits=reconfiguration_s:time; total=total_s:time "
+        + ("| part || design" if several else "|| part"),
+        message=lambda time: selection.workload.jobs[time.part].message_bytes,
+        part=lambda time: _part_text(selection, time),
+        design=lambda time: handle(plan.options[time.option].name),
+    )
 
 
-def _part_row(selection: Selection, time: PartTime) -> tuple[str, ...]:
+def _part_text(selection: Selection, time: PartTime) -> str:
     part = selection.workload.jobs[time.part]
     told = f"{part.name}, phase {time.phase}" if time.phase else part.name
     if time.forest_parts:
         parts = " and ".join(str(number) if number else "none" for number in time.forest_parts)
         told += f" (forests in {parts} parts)"
-    times = (time.alpha_s, time.bandwidth_s, time.reconfiguration_s, time.total_s)
-    return (
-        str(time.count),
-        format_size(float(part.message_bytes)),
-        str(time.cost.steps),
-        f"{float(time.cost.t_b):.5g}",
-        *(_time_text(seconds) for seconds in times),
-        told,
-    )
+    return told
 
 
 def sentences(selection: Selection) -> list[str]:
@@ -330,14 +274,14 @@ def _switching_clause(selection: Selection, winner: RankedPlan) -> str:
 # What ``select --message`` answers: the same designs ranked for messages of several sizes.
 
 
-def selections_json(selections: Sequence[Selection], top: int) -> dict[str, Any]:
-    """The selections for several message sizes as JSON; ``best`` has none if nothing fits."""
-    times = [_times_s(selection) for selection in selections]
-    return {
-        "message_bytes": [_size(selection) for selection in selections],
-        "best": [min(time, key=lambda name: time[name]) for time in times if time],
-        "selections": [selection_json(selection, top) for selection in selections],
-    }
+made(
+    "select.selections",
+    message_bytes=lambda selections: [_size(selection) for selection in selections],
+    best=lambda selections: [
+        min(time, key=lambda name: time[name]) for time in map(_times_s, selections) if time
+    ],
+    selections=lambda selections: selections,
+)
 
 
 def selections_sections(selections: Sequence[Selection], top: int) -> Iterator[Section]:
@@ -388,57 +332,24 @@ def _size(selection: Selection) -> float:
 ESTIMATES = "list estimates, to compare fabrics; without fibres, racks, power and work"
 
 
-def check_json(file: str, fabric: Fabric, facts: FabricFacts, prices: PriceList) -> dict[str, Any]:
-    """What a fabric FILE describes, what is amiss and what it costs, as JSON."""
-    model = fabric.cost_model
-    items = [
-        {
-            "item": item.name,
-            "count": item.count,
-            "price_usd": item.price_usd,
-            "total_usd": item.total_usd,
-        }
-        for item in prices.items
-    ]
-    return {
-        "file": file,
-        "ok": not facts.findings,
-        "findings": list(facts.findings),
-        "name": fabric.name,
-        "hosts": len(fabric.hosts),
-        "spare_hosts": fabric.num_spare_hosts,
-        "planes": [_plane_json(plane) for plane in facts.planes],
-        "switches": len(fabric.switches),
-        "ports_per_host": fabric.num_ports_per_host,
-        "alpha_s": model.alpha_s,
-        "node_bandwidth_Bps": model.node_bandwidth_Bps,
-        "port_bandwidth_Bps": facts.port_bandwidth_Bps,
-        "loss_budget_db": fabric.loss_budget_db,
-        "price": {
-            "basis": ESTIMATES,
-            "items": items,
-            "total_usd": prices.total_usd,
-            "whole_switches_usd": prices.whole_switches_usd,
-            "unpriced": list(prices.unpriced),
-        },
-        **({} if fabric.servers is None else {"cluster": description_json(cluster_of(fabric))}),
-    }
+def _basis(fabric: Fabric) -> str:
+    own = dict(fabric.prices)
+    estimates = ESTIMATES.replace("fibres, ", "") if "fibre" in own else ESTIMATES
+    return f"those of the file, else {estimates}" if own else estimates
 
 
-def _plane_json(plane: PlaneFacts) -> dict[str, Any]:
-    one, full = plane.dead_time_s
-    return {
-        "plane": plane.plane,
-        "port_model": plane.port_model.value,
-        "profiles": list(plane.profiles),
-        "switches": plane.num_switches,
-        "usable_ports": plane.num_usable,
-        "spare_ports": plane.num_spares,
-        "direct_loss_db": plane.loss_db,
-        "three_stage_loss_db": plane.three_stage_loss_db,
-        "dead_time_of_one_circuit_s": float(one),
-        "dead_time_of_all_circuits_s": float(full),
-    }
+made(
+    "select.check",
+    ok=lambda _, facts: not facts.findings,
+    price=lambda _, __, prices: prices,
+    cluster=lambda fabric: None if fabric.servers is None else cluster_of(fabric),
+)
+made("price", basis=lambda _, fabric: _basis(fabric))
+made(
+    "fabric_plane",
+    dead_time_of_one_circuit_s=lambda plane: float(plane.dead_time_s[0]),
+    dead_time_of_all_circuits_s=lambda plane: float(plane.dead_time_s[1]),
+)
 
 
 def check_sections(fabric: Fabric, facts: FabricFacts, prices: PriceList) -> Iterator[Section]:
@@ -470,7 +381,7 @@ def check_sections(fabric: Fabric, facts: FabricFacts, prices: PriceList) -> Ite
     rows.append(("", "", _usd(prices.whole_switches_usd), "in all, with whole switches"))
     yield Table(("count", "each", "USD", "item"), rows, numbers=3, texts=1)
     missing = f"; no price is public of: {', '.join(prices.unpriced)}" if prices.unpriced else ""
-    yield f"Prices are {ESTIMATES}{missing}."
+    yield f"Prices are {_basis(fabric)}{missing}."
     yield ""
     yield from (f"Amiss: {finding}." for finding in facts.findings)
     if not facts.findings:
@@ -479,25 +390,23 @@ def check_sections(fabric: Fabric, facts: FabricFacts, prices: PriceList) -> Ite
 
 def _plane_table(facts: FabricFacts, budget_db: float) -> Table:
     """A row for planes in a row that differ in nothing."""
-    rows = []
-    for _, run in groupby(facts.planes, key=lambda plane: replace(plane, plane=0)):
-        first, *others = run
-        dead_time = dict.fromkeys(format_time(float(time)) for time in first.dead_time_s)
-        rows.append(
-            (
-                f"{first.plane}-{others[-1].plane}" if others else str(first.plane),
-                str(first.num_switches),
-                str(first.num_usable),
-                str(first.num_spares),
-                _loss(first.loss_db, budget_db),
-                _loss(first.three_stage_loss_db, budget_db),
-                " to ".join(dead_time),
-                first.port_model.value,
-                ", ".join(first.profiles),
-            )
-        )
-    columns = ("plane", "switches", "usable ports", "spare", "direct dB", "three stages dB")
-    return Table((*columns, "dead time", "port model", "profile"), rows, numbers=7, texts=1)
+    runs = groupby(facts.planes, key=lambda plane: replace(plane, plane=0))
+    return table(
+        [(first, [first, *others][-1]) for _, (first, *others) in runs],
+        "plane; switches; usable ports; spare; direct dB; three stages dB; dead time "
+        "| port model || profile:list",
+        plane=lambda run: "-".join(dict.fromkeys(str(plane.plane) for plane in run)),
+        switches=lambda run: run[0].num_switches,
+        usable_ports=lambda run: run[0].num_usable,
+        spare=lambda run: run[0].num_spares,
+        direct_dB=lambda run: _loss(run[0].loss_db, budget_db),
+        three_stages_dB=lambda run: _loss(run[0].three_stage_loss_db, budget_db),
+        dead_time=lambda run: " to ".join(
+            dict.fromkeys(format_time(float(time)) for time in run[0].dead_time_s)
+        ),
+        port_model=lambda run: run[0].port_model.value,
+        profile=lambda run: run[0].profiles,
+    )
 
 
 def _loss(loss_db: float | None, budget_db: float) -> str:
@@ -510,47 +419,26 @@ def _usd(price: float | None) -> str:
     return "-" if price is None else f"{price:,.10g}"
 
 
-def profiles_json(profiles: Sequence[SwitchProfile]) -> dict[str, Any]:
-    """Switch profiles, every number with its source, as JSON."""
-    return {
-        "profiles": [
-            {
-                "name": profile.name,
-                "technology": profile.technology,
-                "port_model": profile.port_model.value,
-                "ports": profile.num_ports,
-                "insertion_loss_db": profile.insertion_loss_db,
-                "delta_s": float(profile.change.fixed_s),
-                "delta_per_circuit_s": float(profile.change.per_circuit_s),
-                "price_usd_per_port": profile.price_usd_per_port,
-                "power_w": profile.power_w,
-                "sources": {source.field: source.text for source in profile.sources},
-            }
-            for profile in profiles
-        ]
-    }
+made("select.profiles", profiles=lambda profiles: profiles)
+made("profile", sources=lambda profile: {source.field: source.text for source in profile.sources})
 
 
 def profiles_sections(profiles: Sequence[SwitchProfile]) -> Iterator[Section]:
     """The same to read: a table of profiles and one of sources."""
-    rows = []
-    for profile in profiles:
+
+    def dead_time(profile: SwitchProfile) -> str:
         change = profile.change
-        per_circuit = f"{format_time(float(change.per_circuit_s))} a circuit"
-        rows.append(
-            (
-                str(profile.num_ports),
-                f"{profile.insertion_loss_db:g}",
-                format_time(float(change.fixed_s)) if change.fixed_s else per_circuit,
-                _usd(profile.price_usd_per_port),
-                "-" if profile.power_w is None else f"{profile.power_w:g}",
-                profile.port_model.value,
-                profile.name,
-                profile.technology,
-            )
-        )
-    columns = ("ports", "loss dB", "dead time", "USD/port", "W", "port model", "profile")
-    yield Table((*columns, "technology"), rows, numbers=5, texts=1)
+        if change.fixed_s:
+            return format_time(float(change.fixed_s))
+        return f"{format_time(float(change.per_circuit_s))} a circuit"
+
+    yield table(
+        profiles,
+        "ports=num_ports; loss dB=insertion_loss_db:g; dead time; USD/port; W=power_w:g "
+        "| port model=port_model.value; profile=name || technology",
+        dead_time=dead_time,
+        USD_port=lambda profile: _usd(profile.price_usd_per_port),
+    )
     yield ""
     sources = [
         (profile.name, source.field, source.text)

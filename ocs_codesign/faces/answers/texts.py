@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.quantities import format_bandwidth, format_size, format_time
+from ocs_codesign.faces.answers.declared import made
 from ocs_codesign.faces.answers.sections import Table
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ WORTH_TREES_PERCENT = 10
 _HEAD_ROWS, _TAIL_ROWS = 24, 8
 
 
-def cost_json(cost: Cost) -> dict[str, Any]:
-    """The JSON form of a cost."""
-    return {"steps": cost.steps, "t_b": str(cost.t_b)}
+made("times", time_s=lambda cost, asked: asked.times_s(cost))
 
 
 def cost_text(cost: Cost) -> str:
@@ -121,22 +120,6 @@ def among_sentence(num_options: int, serving: Frontier | None) -> str:
         f"These are the best of {num} designs known or found for {size}, ring and torus beside "
         "them; what is proven is proven among these."
     )
-
-
-def model_json(asked: MessageSizes) -> dict[str, Any]:
-    """The JSON form of a cost model and message sizes."""
-    return {
-        "alpha_s": asked.model.alpha_s,
-        "node_bandwidth_Bps": asked.model.node_bandwidth_Bps,
-        "message_bytes": list(asked.sizes_bytes),
-    }
-
-
-def times_json(asked: MessageSizes | None, cost: Cost) -> dict[str, Any]:
-    """The JSON form of the times that a cost takes, nothing if none are asked for."""
-    if asked is None:
-        return {}
-    return {"cost_model": model_json(asked), "time_s": list(asked.times_s(cost))}
 
 
 def times_sections(asked: MessageSizes | None, cost: Cost) -> Iterator[Section]:

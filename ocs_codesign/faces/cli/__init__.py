@@ -12,7 +12,13 @@ import click
 
 from ocs_codesign import __version__
 from ocs_codesign.faces.cli.help_levels import finished
-from ocs_codesign.faces.cli.interruption import interruptions, noticed, until_closed
+from ocs_codesign.faces.cli.interruption import (
+    interruptions,
+    noticed,
+    open_streams,
+    tell,
+    until_closed,
+)
 from ocs_codesign.faces.cli.progress import add_verbosity
 from ocs_codesign.faces.cli.spellings import as_spelled_now
 
@@ -47,6 +53,7 @@ SECTIONS = {
     "Jobs": {
         "iterate": "iterate",
         "compare-policies": "codesign.compare_policies",
+        "place": "place",
         "fuse": "codesign.fuse",
         "allocate": "codesign.allocate",
         "codesign": "codesign",
@@ -65,6 +72,11 @@ SECTIONS = {
         "verify-bundle": "rewire.verify_bundle",
         "survive": "survive",
         "rewire": "rewire",
+    },
+    "Machines": {
+        "calibrate": "machines.calibrate",
+        "library-time": "machines.library_time",
+        "measure": "machines.measure",
     },
     "Files": {
         "example": "files.example",
@@ -181,6 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ocs-codesign 0.1.0
     0
     """
+    open_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal may lack the field's notation
@@ -191,20 +204,21 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         with interruptions():
             code = app.main(arguments, prog_name="ocs-codesign", standalone_mode=False)
+            sys.stdout.flush()
         return int(code or 0)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        tell(error.format_message())
         return BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted: nothing was written.", err=True)
+        tell("Interrupted: nothing was written.")
         return INTERRUPTED
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx is not None else "ocs-codesign"
         sentence = _sentence(error).removesuffix(".")
-        click.echo(f"Error: {sentence} (try '{command} --help')", err=True)
+        tell(f"Error: {sentence} (try '{command} --help')")
         return BAD_INPUT
     except (click.ClickException, ValueError, OSError, MemoryError, RuntimeError) as error:
-        click.echo(f"Error: {_sentence(error)}", err=True)
+        tell(f"Error: {_sentence(error)}")
         return BAD_INPUT
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.faces.cli.commands import option
+from ocs_codesign.faces.cli.message_options import unit_Bps, whole_ticks
 from ocs_codesign.faces.cli.options import network_of
-from ocs_codesign.faces.cli.units import unit_Bps, whole_ticks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from fractions import Fraction
 
     from ocs_codesign.core.networks.aggregation import AggregationProfile
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_BOUND_LINKS = 400
 _OF_DESIGNS = (
+    "machine",
     *("network", "barriers", "blocking", "cut_through", "overhead", "injection", "memory"),
     *("delta", "stops", "next_on_pair", "astra_sim"),
 )
@@ -45,14 +46,14 @@ def _read(
         raise click.BadParameter(str(error), ctx, param) from None
 
 
-def aggregation_option(text: str) -> Callable[..., Any]:
+def aggregation_option(text: str) -> Any:
     """The option --aggregation, whose help begins with a text, as the argument ``aggregation``."""
-    return click.option(
+    return option(
         "--aggregation",
         callback=_read,
         metavar="NAME",
-        help=f"{text} NAME is switchml or sharp, or one with other numbers, such as "
-        "switchml(num_slots=128).",
+        help=f"{text} NAME is switchml, sharp or nvls (one box), or one with other numbers, such "
+        "as switchml(num_slots=128).",
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import wraps
+from dataclasses import dataclass, replace
 from time import process_time
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,36 +12,29 @@ from ocs_codesign.core.collective import GATHERING as GATHERING_COLLECTIVES
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import exact
-from ocs_codesign.faces.answers.cost import synthesis_json, synthesis_sections
 from ocs_codesign.faces.answers.texts import WORTH_TREES_PERCENT, is_far_above
+from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.classic import option_option
-from ocs_codesign.faces.cli.cost import chunks_option, picture_of_trees, refuse
-from ocs_codesign.faces.cli.message_options import asked_messages, message_option, min_chunk_option
-from ocs_codesign.faces.cli.options import (
-    ALLTOALL,
-    DIRECTORY,
-    GATHERING,
-    GivenGraph,
-    LiveChoice,
-    SolverChoice,
-    alpha_option,
-    bandwidth_option,
-    collective_choice,
-    graph_option,
-    json_option,
-    network_option,
-    plot_option,
-    recipe_argument,
-    solver_options,
+from ocs_codesign.faces.cli.commands import command, group, option
+from ocs_codesign.faces.cli.cost import chunks_option, refuse, trees_drawn
+from ocs_codesign.faces.cli.exchange_options import demand_option, matrix_of, sketch_option
+from ocs_codesign.faces.cli.machine_options import clock_of, machine_option
+from ocs_codesign.faces.cli.message_options import (
+    asked_messages,
+    message_option,
+    min_chunk_option,
+    unit_Bps,
+    with_latencies,
 )
-from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli.output import Answer, answered, asked_output
 from ocs_codesign.faces.cli.progress import progress
 from ocs_codesign.schedules.registry import SCHEDULERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ocs_codesign.core.cost import Cost
+    from ocs_codesign.core.network import Network
+    from ocs_codesign.schedules.compare.comparison import Comparison
+    from ocs_codesign.schedules.compare.contest import Contest
     from ocs_codesign.schedules.design import Design
     from ocs_codesign.schedules.registry import Made
 
@@ -56,32 +48,26 @@ ROOTED = ("broadcast", "reduce", "scatter", "gather")
 # Spelled out, since importing the scheduler for a help text would take too long.
 LATENCY_MODELS = ("pipelined", "blocking")
 
-_OPTIONS = (
-    click.option(
-        "--root",
-        type=click.IntRange(min=0),
-        help="The root of a broadcast, reduce, scatter or gather (default: 0).",
-    ),
-    click.option(
-        "--seed", type=click.IntRange(min=0), help="Seed of a greedy schedule (default: 0)."
-    ),
-    click.option(
-        "--latency-model",
-        type=click.Choice(LATENCY_MODELS),
-        help="Whether a greedy schedule's chunk leaves its link free while it is on the way "
-        "(pipelined, the default) or holds it until it has arrived.",
-    ),
-)
-
 
 @final
 @dataclass(frozen=True, slots=True)
 class GreedyChoice:
     """What these options say."""
 
-    root: int | None
-    seed: int | None
-    latency_model: str | None
+    root: int | None = option(
+        "--root",
+        type=click.IntRange(min=0),
+        help="The root of a broadcast, reduce, scatter or gather (default: 0).",
+    )
+    seed: int | None = option(
+        "--seed", type=click.IntRange(min=0), help="Seed of a greedy schedule (default: 0)."
+    )
+    latency_model: str | None = option(
+        "--latency-model",
+        type=click.Choice(LATENCY_MODELS),
+        help="Whether a greedy schedule's chunk leaves its link free while it is on the way "
+        "(pipelined, the default) or holds it until it has arrived.",
+    )
 
     def collective(self, name: str) -> Collective:
         """The collective of that name; UsageError for a root that it does not have."""
@@ -96,118 +82,82 @@ class GreedyChoice:
         return {"seed": self.seed, "latency_model": self.latency_model}
 
 
-def greedy_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options --root, --seed and --latency-model, as the argument ``greedy``."""
-
-    @wraps(command)
-    def chosen(
-        *arguments: Any,
-        root: int | None,
-        seed: int | None,
-        latency_model: str | None,
-        **others: Any,
-    ) -> Any:
-        greedy = GreedyChoice(root, seed, latency_model)
-        return command(*arguments, greedy=greedy, **others)
-
-    decorated: Callable[..., Any] = chosen
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
-
-
-def tell_times(made: Made, json_path: str | None, seconds: float) -> int:
-    """Say what a greedy schedule takes, without saving it, and return the exit code."""
+def _times(made: Made, seconds: float) -> Answer:
+    """What a greedy schedule takes, without saving it."""
     if made.greedy is None:
         raise click.UsageError("Missing option '--out'.")
-    answer = {**synthesis_json(made.greedy), "seconds": seconds}
-    emit(answer, json_path, synthesis_sections(made.greedy, seconds))
-    return 0
+    return answered("cost.synthesis", made.greedy, seconds)
 
 
-BEST, STEPPED, FOREST = "best", "stepped", "forest"
+BEST, STEPPED, FOREST, FLOW = "best", "stepped", "forest", "flow"
+FOREST_LIMITS = ("trees", "height", "parts")
 
 
-@click.command(short_help="Build and verify a schedule and save the design.")
-@recipe_argument
-@graph_option
-@network_option
-@collective_choice(*GATHERING, ALLTOALL, *ROOTED)
-@click.option(
-    "--scheduler",
-    type=LiveChoice(lambda: {BEST: None, **SCHEDULERS}),
-    default=BEST,
-    show_default=True,
-    help="Who makes the schedule: BFB, the one mapped through the expansions, the one stored with "
-    "a base, or the best of them; the best of all schedules of so many steps, and of so many "
-    "chunks; or a classic algorithm, where all its messages cross one link.",
+@command(
+    short_help="Build and verify a schedule and save the design.",
+    plot="the tallest tree of a forest",
 )
-@click.option(
-    *("--max-steps", "steps"),
-    type=click.IntRange(min=1),
-    help="Most steps of an exact or late schedule or an all-to-all (default: the fewest).",
-)
-@chunks_option
-@click.option(
-    "--max-chunks",
-    type=click.IntRange(min=1),
-    help="Most chunks that an all-to-all cuts a piece into, or a late schedule a shard: fewer "
-    "sends, a higher t_b.",
-)
-@click.option(
-    "--trees",
-    type=click.IntRange(min=1),
-    help="Most trees of a forest for a unit of a host's data (default: what the optimum takes).",
-)
-@click.option(
-    *("--max-hops", "height"),
-    type=click.IntRange(min=1),
-    help="Most hops of a tree: fewer steps, perhaps a higher t_b (default: what the rate takes).",
-)
-@click.option(
-    "--parts",
-    type=click.IntRange(min=1, max=4096),
-    help="Parts of a tree's data that follow each other: more steps, a lower t_b (default: enough "
-    "to come within 10 % of the optimum, or best for --message).",
-)
-@alpha_option
-@bandwidth_option
-@message_option
-@min_chunk_option
-@option_option
-@click.option(
-    *("--out", "directory"),
-    type=DIRECTORY,
-    metavar="DIR",
-    help="Where to save the design; greedy synthesis tells its times without one.",
-)
-@greedy_options
-@solver_options
-@plot_option("the tallest tree of a forest")
-@json_option
 def build(
-    recipe: str | None,
-    graph: str | None,
-    network: str | None,
-    collective: str,
-    scheduler: str,
-    steps: int | None,
-    chunks: int | None,
-    max_chunks: int | None,
-    trees: int | None,
-    height: int | None,
-    parts: int | None,
-    alpha: float | None,
-    bandwidth: float | None,
-    message: float | None,
-    min_chunk: float | None,
-    options: tuple[str, ...],
-    directory: str | None,
-    plot: str | None,
-    json_path: str | None,
-    choice: SolverChoice,
-    greedy: GreedyChoice,
-) -> int:
+    recipe: str | None = opt.recipe_argument,
+    graph: str | None = opt.graph_option,
+    network: str | None = opt.network_option,
+    collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL, *ROOTED),
+    scheduler: str = option(
+        "--scheduler",
+        type=opt.LiveChoice(lambda: {BEST: None, **SCHEDULERS}),
+        default=BEST,
+        help="Who makes the schedule: BFB, the one mapped through the expansions, the one stored "
+        "with a base, or the best of them; the best of all schedules of so many steps, and of so "
+        "many chunks; or a classic algorithm, where all its messages cross one link.",
+    ),
+    steps: int | None = option(
+        "--max-steps",
+        type=click.IntRange(min=1),
+        help="Most steps of an exact or late schedule or an all-to-all (default: the fewest).",
+    ),
+    chunks: int | None = chunks_option,
+    max_chunks: int | None = option(
+        "--max-chunks",
+        type=click.IntRange(min=1),
+        help="Most chunks that an all-to-all cuts a piece into, or a late schedule a shard: fewer "
+        "sends, a higher t_b.",
+    ),
+    trees: int | None = option(
+        "--trees",
+        type=click.IntRange(min=1),
+        help="Most trees of a forest for a unit of a host's data (default: what the optimum "
+        "takes).",
+    ),
+    height: int | None = option(
+        "--max-hops",
+        type=click.IntRange(min=1),
+        help="Most hops of a tree: fewer steps, perhaps a higher t_b (default: what the rate "
+        "takes).",
+    ),
+    parts: int | None = option(
+        "--parts",
+        type=click.IntRange(min=1, max=4096),
+        help="Parts of a tree's data that follow each other: more steps, a lower t_b (default: "
+        "enough to come within 10 % of the optimum, or best for --message).",
+    ),
+    demand: str | None = demand_option,
+    sketch: str | None = sketch_option,
+    alpha: float | None = opt.alpha_option,
+    machine: str | None = machine_option,
+    latency: float | None = opt.latency_option,
+    bandwidth: float | None = opt.bandwidth_option,
+    message: float | None = message_option,
+    min_chunk: float | None = min_chunk_option,
+    options: tuple[str, ...] = option_option,
+    directory: str | None = option(
+        "--out",
+        type=opt.DIRECTORY,
+        metavar="DIR",
+        help="Where to save the design; greedy synthesis tells its times without one.",
+    ),
+    greedy: GreedyChoice = group(GreedyChoice),
+    choice: opt.SolverChoice = opt.solving_options,
+) -> Answer:
     """Build the schedule of a RECIPE, graph or network, verify it, and save it with its topology.
 
     DIR gets schedule.npz and design.json, whole or not at all. DIR must be new, empty or hold an
@@ -223,7 +173,13 @@ def build(
     A forest is spanning trees in many pieces, whose data follow each other down the trees: as fast
     for long messages as the links allow, over switches as well. With --message, --alpha and
     --bandwidth it is the fastest of several with few trees and many, in the best number of parts,
-    or BFB, or a ring through switches, where that is faster.
+    or BFB where that is faster.
+
+    An all-to-all on a --network may be of a --demand, its paths may keep to a --sketch.
+
+    On a --network it is for long messages a forest, or the exchange of least t_b. With --message it
+    is what is fastest on the clock of compare, of forests, greedy and classic schedules; links have
+    the network's own bandwidths, --latency where they have none, and --alpha more out of a host.
 
     A greedy schedule matches chunks to links as time goes on, over links of unequal speed and
     latency, for every collective. On a --network with a unit --message says what a chunk takes.
@@ -232,10 +188,7 @@ def build(
     Example:
       ocs-codesign build 'Line(CompleteBipartite(4))' --collective allreduce --out design
     """
-    from ocs_codesign.faces.answers.build import built_json, built_sections, choices_sections
-
-    source = GivenGraph.of(recipe, graph, network)
-    scheduler = default_scheduler(scheduler, collective, source)
+    source = opt.GivenGraph.of(recipe, graph, network)
     limits: dict[str, Any] = {
         "steps": steps,
         "chunks": chunks,
@@ -244,17 +197,56 @@ def build(
         "height": height,
         "parts": parts,
         "min_chunk": min_chunk,
+        "sketch": None,
         **greedy.limits(),
     }
-    if scheduler == GREEDY and alpha is bandwidth is None:
+    own_limits = ("steps", "max_chunks") if collective == opt.ALLTOALL else FOREST_LIMITS
+    limited = [name for name in own_limits if limits[name] is not None]
+    asked, scheduler = (
+        scheduler,
+        default_scheduler(scheduler, collective, source, is_limited=bool(limited)),
+    )
+    if asked == BEST and scheduler == STEPPED and _has_switches(source.network):
+        raise click.UsageError(
+            f"{_spelling(limited[0])} is for links between hosts: this network has switches"
+        )
+    wanted = greedy.collective(collective)
+    if demand is not None or sketch is not None:
+        if collective != opt.ALLTOALL or source.network is None or message is not None:
+            text = "--demand and --sketch are for --collective alltoall on a --network"
+            raise click.UsageError(f"{text}, without --message")
+        scheduler = FLOW if asked == BEST else scheduler
+        if sketch is not None:
+            from ocs_codesign.schedules.exchange.sketches import load_sketch
+
+            limits["sketch"] = load_sketch(sketch, source.network)
+        if demand is not None:
+            if scheduler not in (FLOW, GREEDY):
+                raise click.UsageError(f"--demand is for --scheduler {FLOW} and {GREEDY}")
+            wanted = Collective(opt.ALLTOALL, sizes=matrix_of(demand, source.network)[0].tolist())
+    race = None
+    if scheduler == GREEDY and alpha is bandwidth is latency is None:
         limits |= {"message": None, "message_bytes": None if message is None else exact(message)}
+    elif source.network is not None and scheduler in (BEST, FOREST):
+        race = _race(source, wanted, message, (alpha, latency, bandwidth), min_chunk)
+        if race is not None:
+            race = replace(race, machine=clock_of(network, machine, alpha, latency))
+        limits["min_chunk"] = None
+    elif latency is not None and source.network is None:
+        raise click.UsageError("--latency is for a --network")
+    elif (
+        source.network is not None and asked == BEST and not (alpha is bandwidth is latency is None)
+    ):
+        text = f"what a {collective} takes is not compared: --message goes without a clock"
+        raise click.UsageError(text)
     else:
         sizes = () if message is None else (message,)
         limits["message"] = asked_messages(alpha, bandwidth, sizes)
-    wanted = greedy.collective(collective)
     limits["algorithm_options"] = algorithm_options(scheduler, options)
     _check_usage(source, wanted, scheduler, limits, choice)
-    if plot is not None and scheduler != FOREST:
+    if race is None and machine is not None:
+        raise click.UsageError("--machine is for --message on a --network")
+    if asked_output("plot") is not None and scheduler != FOREST:
         raise click.UsageError("--plot is for --scheduler forest")
     if directory is None and scheduler != GREEDY:
         raise click.UsageError("Missing option '--out'.")
@@ -264,43 +256,93 @@ def build(
         save_design,
     )
 
-    check_outputs(json_path, plot)
     if directory is not None:
         check_design_directory(directory)
     with progress("Building the schedule"):
         begin = process_time()
-        design, made = _built(source, wanted, scheduler, limits, choice)
+        comparison: Comparison | None = None
+        if race is None:
+            design, made = _built(source, wanted, scheduler, limits, choice)
+        else:
+            design, made, comparison = _raced(source, race, scheduler, limits)
         if design is None:
-            return refuse(made, json_path)
+            return refuse(made)
         if directory is None:
-            return tell_times(made, json_path, process_time() - begin)
-        files = {} if plot is None else {plot: picture_of_trees(made, plot)}
+            return _times(made, process_time() - begin)
+        figure = trees_drawn(made)
         tell_phase("Writing the design", 0, 0)
         save_design(design, directory, source.graph_name)
     has_bound = source.network is None and design.collective in GATHERING_COLLECTIVES
     least = design.bound_on(design.schedule.topology) if has_bound else None
-    answer = built_json(design_record(design, source.graph_name), made, least, directory)
-    if made.greedy is not None:
-        answer["greedy"] = synthesis_json(made.greedy)
+    record = design_record(design, source.graph_name)
     forest = _cost_of_forest(design, least)
-    sections = [*built_sections(answer, design, made, least, forest)]
-    compared = [half.name for half in design.collective.halves()]
-    if len(made.choices) < len(compared):
-        compared = [design.collective.name] * len(made.choices)
-    sections += choices_sections(compared, made.choices)
-    emit(answer, json_path, sections, files)
-    return 0
+    return answered(
+        *("build.built", record, made, least, directory, comparison),
+        design=design,
+        forest=forest,
+        figure=figure,
+    )
 
 
-def default_scheduler(scheduler: str, collective: str, source: GivenGraph) -> str:
+def default_scheduler(
+    scheduler: str, collective: str, source: opt.GivenGraph, *, is_limited: bool = False
+) -> str:
     """Who makes the schedule: who was asked for, or who stands for the best where it is one."""
     if scheduler != BEST:
         return scheduler
-    if collective == ALLTOALL:
-        return STEPPED
     if collective in ("scatter", "gather"):
         return GREEDY
-    return FOREST if source.network is not None or collective in ROOTED else BEST
+    if source.network is not None and not is_limited:
+        return BEST
+    if collective == opt.ALLTOALL:
+        return STEPPED
+    return BEST if source.network is None and collective not in ROOTED else FOREST
+
+
+def _race(
+    source: opt.GivenGraph,
+    collective: Collective,
+    message: float | None,
+    model: tuple[float | None, float | None, float | None],
+    min_chunk: float | None,
+) -> Contest | None:
+    """The contest of all designs for a message on a network, None if no message is said.
+
+    ``model`` is alpha, the latency of links and the bandwidth of hosts, as far as they are said.
+    """
+    from ocs_codesign.schedules.compare.contest import Contest
+    from ocs_codesign.schedules.forest.choice import MIN_CHUNK_BYTES
+
+    alpha, latency, bandwidth = model
+    network, name = source.network, source.graph_name or ""
+    if network is None or message is None:
+        if (alpha, latency, bandwidth, min_chunk) != (None,) * 4:
+            raise click.UsageError(
+                "--alpha, --latency, --bandwidth and --min-chunk are for --message"
+            )
+        return None
+    unit = unit_Bps(network, bandwidth)
+    least = MIN_CHUNK_BYTES if min_chunk is None else min_chunk
+    network = with_latencies(network, latency, alpha)
+    return Contest(
+        *(name, network, collective, (int(message),), unit), of_designs=True, min_chunk_bytes=least
+    )
+
+
+def _raced(
+    source: opt.GivenGraph, contest: Contest, scheduler: str, limits: dict[str, Any]
+) -> tuple[Design, Made, Comparison]:
+    """The verified design that is the fastest on the contest's clock, and how all others did."""
+    from ocs_codesign.schedules.compare.choosing import fastest
+    from ocs_codesign.schedules.design import verified
+    from ocs_codesign.verification.sends import Abilities
+
+    given = {name: limits[name] for name in FOREST_LIMITS if limits[name] is not None}
+    made, comparison = fastest(contest, None if scheduler == BEST else scheduler, given)
+    if made.schedule is None or source.network is None:
+        raise RuntimeError("who has a time has a schedule")
+    abilities = Abilities.of(source.network)
+    return verified(source.recipe, made.schedule, made.maker, abilities), made, comparison
 
 
 def _cost_of_forest(design: Design, least: Cost | None) -> Cost | None:
@@ -324,11 +366,11 @@ def algorithm_options(scheduler: str, texts: tuple[str, ...]) -> dict[str, Any] 
 
 
 def _check_usage(
-    source: GivenGraph,
+    source: opt.GivenGraph,
     collective: Collective,
     scheduler: str,
     limits: dict[str, Any],
-    choice: SolverChoice,
+    choice: opt.SolverChoice,
 ) -> None:
     """UsageError for what the scheduler cannot make, or a limit that it does not heed."""
     entry = None if scheduler == BEST else SCHEDULERS[scheduler]
@@ -339,12 +381,20 @@ def _check_usage(
     heeded = () if entry is None else entry.limits
     for name, value in limits.items():
         if value is not None and name not in heeded:
-            spelled = _SPELLED.get(name, f"--{name.replace('_', '-')}")
-            raise click.UsageError(f"{spelled} is for {_who_heeds(name)}")
+            raise click.UsageError(f"{_spelling(name)} is for {_who_heeds(name)}")
     if limits["min_chunk"] is not None and limits["message"] is None:
         raise click.UsageError("--min-chunk is for --message")
     if "options" not in heeded:
         choice.check_unused(_who_heeds("options"))
+
+
+def _has_switches(network: Network | None) -> bool:
+    return network is not None and network.num_hosts < network.num_nodes
+
+
+def _spelling(limit: str) -> str:
+    """The option that a limit is given by."""
+    return _SPELLED.get(limit, f"--{limit.replace('_', '-')}")
 
 
 _SPELLED = {"steps": "--max-steps", "height": "--max-hops"}
@@ -355,18 +405,19 @@ def _who_heeds(limit: str) -> str:
     names = [name for name, entry in SCHEDULERS.items() if limit in entry.limits]
     who = {name: f"--scheduler {name}" for name in names}
     if STEPPED in who:
-        who[STEPPED] = f"--collective {ALLTOALL}"
+        who[STEPPED] = f"--collective {opt.ALLTOALL}"
     return " and ".join(sorted(who.values()))
 
 
 def _built(
-    source: GivenGraph,
+    source: opt.GivenGraph,
     collective: Collective,
     scheduler: str,
     limits: dict[str, Any],
-    choice: SolverChoice,
+    choice: opt.SolverChoice,
 ) -> tuple[Design | None, Made]:
     """The verified design, None if there is none, and what its maker says of it."""
+    from ocs_codesign.schedules.compare.choosing import of_least_t_b
     from ocs_codesign.schedules.design import build as build_recipe
     from ocs_codesign.schedules.design import verified
     from ocs_codesign.schedules.registry import Made, Task, made_by
@@ -375,7 +426,11 @@ def _built(
     if scheduler == BEST and source.recipe is not None:
         design = build_recipe(source.recipe, collective, BEST)
         return design, Made(design.schedule, design.maker)
+    network = source.network
     name = "bfb" if scheduler == BEST else scheduler
+    is_exchange = scheduler == BEST and network is not None and collective.name == opt.ALLTOALL
+    if network is not None and scheduler == BEST:
+        name = FOREST
     with choice.solving(SCHEDULERS[name].limit_s) as options:
         task = Task(
             source.topology(),
@@ -385,10 +440,9 @@ def _built(
             options=options,
             network=source.network,
         )
-        made = made_by(name, task)
+        made = of_least_t_b(task) if is_exchange else made_by(name, task)
     schedule = made.schedule
     if schedule is None:
         return None, made
-    network = source.network
     abilities = FORWARD_ONLY if network is None else Abilities.of(network)
     return verified(source.recipe, schedule, made.maker, abilities), made

@@ -2,71 +2,53 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ocs_codesign.core.progress import counted
-from ocs_codesign.faces.cli.options import (
-    ALLTOALL,
-    FILE,
-    GATHERING,
-    OUTPUT,
-    collective_choice,
-    json_option,
-    pick_option,
-    plot_option,
-    positive_time,
-    solver_options,
-)
-from ocs_codesign.faces.cli.output import check_outputs, emit, picked
+from ocs_codesign.faces.cli import options as opt
+from ocs_codesign.faces.cli.commands import OUTPUT, WholeNumbers, argument, command, option
+from ocs_codesign.faces.cli.output import Answer, answered, told
 from ocs_codesign.faces.cli.progress import progress
 from ocs_codesign.faces.cli.sweep import (
     degrees_option,
+    effort_option,
     filled_option,
     links_option,
+    nodes_option,
     questions_of,
-    read_range,
     seed_option,
 )
-from ocs_codesign.faces.cli.workers import long_work, workers_options
+from ocs_codesign.faces.cli.workers import dask_option, long_work, workers_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ocs_codesign.faces.answers.sections import Section
     from ocs_codesign.faces.cli.options import SolverChoice
     from ocs_codesign.search.catalogue.store import Catalogue
     from ocs_codesign.search.gaps import GapLine
 
 
+@click.group(short_help="Look designs up in a catalogue.")
+def catalogue() -> None:
+    """Look designs up in a catalogue filled by ``sweep``, or go on where they are worst.
+
+    \b
+    Example:
+      ocs-codesign catalogue find --nodes 96 --degree 4
+    """
+
+
 # ``ocs-codesign catalogue gaps`` and ``improve``: where answers are worst, and going on there.
 
 
-file_option = click.option(
+file_option = option(
     *("--catalogue", "path"),
-    type=FILE,
+    type=opt.FILE,
     metavar="FILE",
     help="A catalogue; by default the one shipped.",
 )
-
-
-def sizes_options(default_nodes: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The options --nodes, --degree and --links of a command about many questions."""
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        command = degrees_option(links_option(command))
-        return click.option(
-            "--nodes",
-            callback=read_range,
-            metavar="RANGE",
-            default=default_nodes,
-            show_default=True,
-            help="Numbers of nodes.",
-        )(command)
-
-    return add
 
 
 def read_lines(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[GapLine]:
@@ -88,50 +70,34 @@ def read_lines(ctx: click.Context, param: click.Parameter, value: tuple[str, ...
     return lines
 
 
-def above_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def above_option(text: str) -> Any:
     """The option --above, as the argument ``above``: lines that gaps should not be above."""
-    return click.option(
-        "--above", callback=read_lines, multiple=True, metavar="STEPS:PERCENT", help=text
-    )
+    return option("--above", callback=read_lines, multiple=True, metavar="STEPS:PERCENT", help=text)
 
 
-@click.command("improve", short_help="Search on where answers are worst.")
-@sizes_options("2-2048")
-@filled_option("The catalogue to improve.")
-@workers_options
-@seed_option
-@click.option(
-    "--effort",
-    "factor",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Effort for a question: 1 takes half a second to two at 1000 nodes.",
-)
-@click.option(
-    *("--time-limit", "seconds"),
-    callback=positive_time,
-    metavar="QUANTITY",
-    help="Begin passes over the questions for so long; one pass by default.",
-)
-@above_option(
-    "Only sizes whose t_b is further above the bound at so many steps above the fewest; repeat it "
-    "for sizes above any such line."
-)
-@json_option
+@command("improve", of=catalogue, short_help="Search on where answers are worst.")
 def improve_command(
-    nodes: range,
-    degrees: range,
-    links: str,
-    path: str,
-    workers: int | None,
-    dask: str | None,
-    seed: int,
-    factor: int,
-    seconds: float | None,
-    above: list[GapLine],
-    json_path: str | None,
-) -> None:
+    nodes: tuple[int, ...] = nodes_option("2-2048"),
+    degrees: tuple[int, ...] = degrees_option,
+    links: str = links_option,
+    path: str = filled_option("The catalogue to improve."),
+    workers: int | None = workers_option,
+    dask: str | None = dask_option,
+    seed: int = seed_option,
+    factor: int = effort_option(
+        "Effort for a question: 1 takes half a second to two at 1000 nodes."
+    ),
+    seconds: float | None = option(
+        "--time-limit",
+        callback=opt.positive_time,
+        metavar="QUANTITY",
+        help="Begin passes over the questions for so long; one pass by default.",
+    ),
+    above: list[GapLine] = above_option(
+        "Only sizes whose t_b is further above the bound at so many steps above the fewest; repeat"
+        " it for sizes above any such line."
+    ),
+) -> Answer:
     """Search on, where what a catalogue has is furthest above what counting allows.
 
     Of the questions that the file has answers to, those with the largest gaps come first, each with
@@ -147,8 +113,6 @@ def improve_command(
       ocs-codesign sweep --nodes 2-6 --degree 2 --catalogue mine.sqlite
       ocs-codesign catalogue improve --nodes 2-6 --degree 2 --catalogue mine.sqlite
     """
-    check_outputs(json_path)
-    from ocs_codesign.faces.answers.joint import improved_facts, improved_json
     from ocs_codesign.search.bases import Effort
     from ocs_codesign.search.improving import PASS_WORK, improve
 
@@ -165,32 +129,22 @@ def improve_command(
             seconds=seconds,
             above=above,
         )
-    emit(improved_json(answer, path), json_path, [improved_facts(answer, path)])
+    return answered("joint.improved", answer, path)
 
 
-@click.command("gaps", short_help="Show where answers are worst.")
-@sizes_options("257-1024")
-@file_option
-@click.option(
-    *("--top", "worst"),
-    type=click.IntRange(0),
-    default=10,
-    show_default=True,
-    help="Sizes to list.",
+@command(
+    "gaps", of=catalogue, short_help="Show where answers are worst.", plot="a map of nodes by ports"
 )
-@above_option("List only sizes further above the bound than that; repeat it for any such line.")
-@plot_option("a map of nodes by ports")
-@json_option
 def gaps_command(
-    nodes: range,
-    degrees: range,
-    links: str,
-    path: str | None,
-    worst: int,
-    above: list[GapLine],
-    plot: str | None,
-    json_path: str | None,
-) -> None:
+    nodes: tuple[int, ...] = nodes_option("257-1024"),
+    degrees: tuple[int, ...] = degrees_option,
+    links: str = links_option,
+    path: str | None = file_option,
+    worst: int = option("--top", type=click.IntRange(0), default=10, help="Sizes to list."),
+    above: list[GapLine] = above_option(
+        "List only sizes further above the bound than that; repeat it for any such line."
+    ),
+) -> Answer:
     """Show how far what a catalogue has is above the bound, at every number of steps.
 
     The excess of a size at k steps is the share by which the least t_b of an allgather in at most k
@@ -202,8 +156,6 @@ def gaps_command(
     Example:
       ocs-codesign catalogue gaps --nodes 65-128 --degree 2-4 --top 5
     """
-    check_outputs(json_path, plot)
-    from ocs_codesign.faces.answers.joint import gaps_json, gaps_sections
     from ocs_codesign.search.catalogue.store import Catalogue
     from ocs_codesign.search.gaps import gaps_of
 
@@ -211,50 +163,31 @@ def gaps_command(
         gaps = gaps_of(store, questions_of(nodes, degrees, links))
     if not gaps:
         raise ValueError(f"{store.path} has no designs of {nodes[0]} to {nodes[-1]} nodes")
-    files = {}
-    if plot is not None:
-        from ocs_codesign.faces.pictures import figure_bytes
-        from ocs_codesign.faces.pictures.gaps import gaps_figure
-
-        files[plot] = figure_bytes(gaps_figure(gaps), Path(plot).suffix)
-    emit(gaps_json(gaps, above), json_path, gaps_sections(gaps, worst, above), files)
+    return answered("joint.gaps", gaps, above, num_worst=worst, figure=("gaps.gaps_figure", gaps))
 
 
 # ``ocs-codesign catalogue alltoall``: all-to-all times of what is stored, and better designs.
 
 
-@click.command("alltoall", short_help="Store all-to-all times.")
-@sizes_options("2-64")
-@filled_option("The catalogue to add them to.")
-@workers_options
-@seed_option
-@click.option(
-    "--effort",
-    "factor",
-    type=click.IntRange(0),
-    default=1,
-    show_default=True,
-    help="Search for better designs: 1 is what frontier does, 0 only times what is stored.",
-)
-@click.option(
-    *("--time-limit", "seconds"),
-    callback=positive_time,
-    metavar="QUANTITY",
-    help="Begin no size after so long.",
-)
-@json_option
+@command("alltoall", of=catalogue, short_help="Store all-to-all times.")
 def alltoall_command(
-    nodes: range,
-    degrees: range,
-    links: str,
-    path: str,
-    workers: int | None,
-    dask: str | None,
-    seed: int,
-    factor: int,
-    seconds: float | None,
-    json_path: str | None,
-) -> None:
+    nodes: tuple[int, ...] = nodes_option("2-64"),
+    degrees: tuple[int, ...] = degrees_option,
+    links: str = links_option,
+    path: str = filled_option("The catalogue to add them to."),
+    workers: int | None = workers_option,
+    dask: str | None = dask_option,
+    seed: int = seed_option,
+    factor: int = effort_option(
+        "Search for better designs: 1 is what frontier does, 0 only times what is stored.", 0
+    ),
+    seconds: float | None = option(
+        "--time-limit",
+        callback=opt.positive_time,
+        metavar="QUANTITY",
+        help="Begin no size after so long.",
+    ),
+) -> Answer:
     """Work out how long an all-to-all takes on what a catalogue has, and keep it there.
 
     The time is the least there is when messages may split over paths, in units of M/B, exact and
@@ -269,8 +202,6 @@ def alltoall_command(
       ocs-codesign sweep --nodes 2-6 --degree 2 --catalogue mine.sqlite
       ocs-codesign catalogue alltoall --nodes 2-6 --degree 2 --catalogue mine.sqlite
     """
-    check_outputs(json_path)
-    from ocs_codesign.faces.answers.frontier import timed_facts, timed_json
     from ocs_codesign.search.bases import Effort
     from ocs_codesign.search.improving import ALLTOALL_PASS_WORK, time_alltoall
 
@@ -286,48 +217,38 @@ def alltoall_command(
             effort=Effort(seed=seed, work=factor * ALLTOALL_PASS_WORK),
             seconds=seconds,
         )
-    emit(timed_json(answer, path), json_path, [timed_facts(answer, path)])
+    return answered("frontier.timed", answer, path)
 
 
-@click.group(short_help="Look designs up in a catalogue.")
-def catalogue() -> None:
-    """Look designs up in a catalogue filled by ``sweep``, or go on where they are worst.
-
-    \b
-    Example:
-      ocs-codesign catalogue find --nodes 96 --degree 4
-    """
-
-
-catalogue.add_command(improve_command)
-catalogue.add_command(gaps_command)
-catalogue.add_command(alltoall_command)
-
-
-@catalogue.command("find")
-@click.option("--nodes", "num_nodes", type=click.IntRange(2), required=True, help="Nodes N.")
-@click.option("--degree", type=click.IntRange(1), required=True, help="Ports of a node d.")
-@click.option("--bidirectional", is_flag=True, help="Every link in both directions.")
-@collective_choice(*GATHERING, ALLTOALL)
-@click.option("--max-steps", type=click.IntRange(1), help="At most so many steps.")
-@click.option("--max-t-b", metavar="X", help="At most this t_b, as in 1, 1.05 or 261/256.")
-@pick_option
-@file_option
-@solver_options
-@json_option
+@command("find", of=catalogue, short_help="Show the stored frontier of a size.")
 def find_command(
-    num_nodes: int,
-    degree: int,
-    bidirectional: bool,
-    collective: str,
-    max_steps: int | None,
-    max_t_b: str | None,
-    pick: int | None,
-    path: str | None,
-    choice: SolverChoice,
-    json_path: str | None,
-) -> None:
+    num_nodes: int = option(
+        "--nodes",
+        type=WholeNumbers(2, each=True),
+        required=True,
+        help="Nodes N, as in 96 or 90-96.",
+    ),
+    degree: int = option(
+        "--degree", type=WholeNumbers(each=True), required=True, help="Ports of a node d."
+    ),
+    bidirectional: bool = option(
+        "--bidirectional", is_flag=True, help="Every link in both directions."
+    ),
+    collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL),
+    max_steps: int | None = option(
+        "--max-steps", type=click.IntRange(1), help="At most so many steps."
+    ),
+    max_t_b: str | None = option(
+        "--max-t-b", metavar="X", help="At most this t_b, as in 1, 1.05 or 261/256."
+    ),
+    pick: int | None = opt.pick_option,
+    path: str | None = file_option,
+    choice: SolverChoice = opt.solving_options,
+) -> Answer:
     """Show the stored frontier of a size; of the nearest larger one if there is none.
+
+    Without --catalogue it has all that 'frontier' has without a search: what is shipped, what
+    earlier searches on this machine found, published designs, ring and torus.
 
     All-to-all is stored where that takes about a second to work out. With --collective alltoall it
     is solved now for the other designs stored for the size, as far as it takes to rank them:
@@ -340,48 +261,34 @@ def find_command(
     Example:
       ocs-codesign catalogue find --nodes 96 --degree 4 --max-steps 4
     """
-    from ocs_codesign.faces.answers.frontier import found_json, found_sections
-
-    check_outputs(json_path)
-    if collective != ALLTOALL:
-        choice.check_unused(f"--collective {ALLTOALL}")
+    if collective != opt.ALLTOALL:
+        choice.check_unused(f"--collective {opt.ALLTOALL}")
     from ocs_codesign.schedules.design import Question
     from ocs_codesign.search.catalogue.entry import find
     from ocs_codesign.search.catalogue.store import Catalogue
+    from ocs_codesign.search.pool import Pools
 
     limit = None if max_t_b is None else _fraction(max_t_b)
     asked = Question(num_nodes, degree, bidirectional)
-    with Catalogue(path) as store:
-        if collective == ALLTOALL:
+    with nullcontext(Pools()) if path is None else Catalogue(path) as store:
+        if collective == opt.ALLTOALL:
             from ocs_codesign.faces.cli.frontier import StoredLimits, stored_by_alltoall
 
             limits = StoredLimits(max_steps, limit)
-            stored_by_alltoall(store, asked, limits, choice, pick, json_path)
-            return
+            return stored_by_alltoall(store, asked, limits, choice, pick)
         found = find(store, asked, collective, max_steps=max_steps, max_t_b=limit)
-    sections: Iterable[Section] = found_sections(found)
-    if pick is not None:
-        sections = picked([[entry.recipe] for entry in found.entries], pick)
-    emit(found_json(found), json_path, sections)
-    if not found.entries:
-        raise click.exceptions.Exit(1)
+    answer = answered("frontier.found", found, code=0 if found.entries else 1)
+    return answer.picked([[entry.recipe] for entry in found.entries], pick)
 
 
-@catalogue.command("show")
-@click.argument("recipe")
-@file_option
-@json_option
-def show_command(recipe: str, path: str | None, json_path: str | None) -> None:
+@command("show", of=catalogue, short_help="Show what is known of a RECIPE, and from where.")
+def show_command(recipe: str = argument("recipe"), path: str | None = file_option) -> Answer:
     """Show what the catalogue knows of a RECIPE and where it comes from; exit code 1 if nothing.
 
     \b
     Example:
       ocs-codesign catalogue show 'Named("petersen")'
     """
-    from ocs_codesign.faces.answers.frontier import entry_facts, entry_json, provenance_json
-
-    check_outputs(json_path)
-    from ocs_codesign.core.collective import Collective
     from ocs_codesign.faces.cli.handles import recipe_of
     from ocs_codesign.search.catalogue.store import Catalogue
 
@@ -390,32 +297,26 @@ def show_command(recipe: str, path: str | None, json_path: str | None) -> None:
         origins = [store.provenance(question) for question, _ in found]
     if not found:
         unknown = {"recipe": recipe, "found": False}
-        emit(unknown, json_path, [f"{recipe} is not stored."])
-        raise click.exceptions.Exit(1)
-    entry, origin = found[0][1], origins[0]
-    value = {
-        "found": True,
-        **entry_json(entry, Collective.ALLGATHER),
-        "provenance": provenance_json(origin),
-    }
-    emit(value, json_path, [entry_facts(entry, origin)])
+        return told("sections.unknown", unknown, [f"{recipe} is not stored."], code=1)
+    return answered("frontier.known", found[0][1], origins[0])
 
 
-@catalogue.command("export")
-@click.option(
-    "--format", "kind", type=click.Choice(["csv", "parquet", "json"]), required=True, help="Format."
-)
-@click.option("--out", type=OUTPUT, metavar="FILE", required=True, help="Where to write it.")
-@file_option
-@json_option
-def export_command(kind: str, out: str, path: str | None, json_path: str | None) -> None:
+@command("export", of=catalogue)
+def export_command(
+    kind: str = option(
+        "--format", type=click.Choice(["csv", "parquet", "json"]), required=True, help="Format."
+    ),
+    out: str = option(
+        "--out", type=OUTPUT, metavar="FILE", required=True, help="Where to write it."
+    ),
+    path: str | None = file_option,
+) -> Answer:
     """Write all stored designs as one table.
 
     \b
     Example:
       ocs-codesign catalogue export --format csv --out designs.csv
     """
-    check_outputs(json_path, out)
     from ocs_codesign.search.catalogue.store import Catalogue
     from ocs_codesign.search.catalogue.table import table_bytes, table_rows
 
@@ -423,15 +324,16 @@ def export_command(kind: str, out: str, path: str | None, json_path: str | None)
         rows = table_rows(store)
         content = table_bytes(rows, kind)
     value = {"format": kind, "out": out, "entries": len(rows)}
-    emit(value, json_path, [f"{len(rows)} designs written to {out}."], {out: content})
+    text = f"{len(rows)} designs written to {out}."
+    return told("sections.exported", value, [text], {out: content})
 
 
-@catalogue.command("verify")
-@click.option("--sample", type=click.IntRange(0), default=20, show_default=True, help="Designs.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sample.")
-@file_option
-@json_option
-def verify_command(sample: int, seed: int, path: str | None, json_path: str | None) -> None:
+@command("verify", of=catalogue, short_help="Check all checksums, and designs by building them.")
+def verify_command(
+    sample: int = option("--sample", type=click.IntRange(0), default=20, help="Designs."),
+    seed: int = option("--seed", type=click.IntRange(0), default=0, help="Of the sample."),
+    path: str | None = file_option,
+) -> Answer:
     """Check every checksum; rebuild and score a sample of the designs again.
 
     Exit code 1 if a design does not have its stored cost, of an all-to-all too where it is stored.
@@ -440,7 +342,6 @@ def verify_command(sample: int, seed: int, path: str | None, json_path: str | No
     Example:
       ocs-codesign catalogue verify --sample 5
     """
-    check_outputs(json_path)
     from ocs_codesign.search.catalogue.store import Catalogue
 
     with Catalogue(path) as store, progress("Verifying"):
@@ -448,9 +349,8 @@ def verify_command(sample: int, seed: int, path: str | None, json_path: str | No
         number, wrong = _rescored(store, sample, seed)
     value = {"ok": not wrong, "entries": number[0], "sampled": number[1], "wrong": wrong}
     text = f"{number[0]} designs, all checksums right; {number[1]} scored again"
-    emit(value, json_path, [text + (f", wrong: {'; '.join(wrong)}" if wrong else ", all right.")])
-    if wrong:
-        raise click.exceptions.Exit(1)
+    text += f", wrong: {'; '.join(wrong)}" if wrong else ", all right."
+    return told("sections.checked", value, [text], code=1 if wrong else 0)
 
 
 def _rescored(store: Catalogue, sample: int, seed: int) -> tuple[tuple[int, int], list[str]]:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ocs_codesign.faces.answers.cost import ClassicCost, Subject, classic_json, classic_sections
-from ocs_codesign.faces.answers.texts import times_json, times_sections
-from ocs_codesign.faces.cli.output import emit
+from ocs_codesign.faces.answers.cost import ClassicCost, Subject
+from ocs_codesign.faces.cli.commands import option
+from ocs_codesign.faces.cli.output import Answer, answered
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ ROOTED = ("broadcast", "reduce")
 """Collectives with a root that classic algorithms make."""
 
 
-option_option = click.option(
+option_option = option(
     *("--option", "options"),
     multiple=True,
     metavar="NAME=VALUE",
@@ -31,7 +31,7 @@ option_option = click.option(
 )
 
 
-routing_option = click.option(
+routing_option = option(
     "--routing",
     type=click.Choice(["even", "lowest"]),
     help="Of a classic algorithm's messages: split over all shortest paths (default), or take the "
@@ -53,8 +53,7 @@ def cost_of_classic(
     texts: tuple[str, ...],
     routing: str,
     asked: MessageSizes | None,
-    json_path: str | None,
-) -> None:
+) -> Answer:
     """Place a classic algorithm on a topology or network, and say what it costs."""
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.schedules.classic.algorithm import read_options
@@ -77,6 +76,4 @@ def cost_of_classic(
         if has_switches and collective == Collective.ALLREDUCE:
             bound = in_network_bound(network)
     found = ClassicCost(scheduler, routing, messages, placed, bound, options.get("note"))
-    answer = {**classic_json(subject, found), **times_json(asked, placed.cut_through)}
-    sections = [*classic_sections(subject, found), *times_sections(asked, placed.cut_through)]
-    emit(answer, json_path, sections)
+    return answered("cost.classic", subject, found).timed(asked, placed.cut_through)

@@ -10,34 +10,25 @@ import click
 
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS
 from ocs_codesign.core.quantities import exact, parse_bandwidth, parse_time
+from ocs_codesign.faces.cli import options as opt
+from ocs_codesign.faces.cli.commands import argument, command, group, option, together
 from ocs_codesign.faces.cli.deployed import check_directory
-from ocs_codesign.faces.cli.job_options import machine_options
-from ocs_codesign.faces.cli.message_options import message_option
-from ocs_codesign.faces.cli.options import (
-    DIRECTORY,
-    FILE,
-    INPUT,
-    alpha_option_of,
-    bandwidth_option_of,
-    json_option,
-    network_of,
-    plot_option,
-    quantity_option,
-    settings_option,
-)
-from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli.job_options import given_machine
+from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
+from ocs_codesign.faces.cli.message_options import message_option, unit_Bps
+from ocs_codesign.faces.cli.output import Answer, answered, asked_output
 from ocs_codesign.faces.cli.progress import progress
-from ocs_codesign.faces.cli.units import unit_Bps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ocs_codesign.faces.answers.codesign import BudgetAnswer, CodesignAnswer
+    from ocs_codesign.faces.answers.codesign import BudgetAnswer
     from ocs_codesign.faces.answers.iteration import PolicyComparison
     from ocs_codesign.jobs.budgets import BudgetProblem
-    from ocs_codesign.jobs.cluster_design.planning import CodesignPlan
     from ocs_codesign.jobs.files.budget_files import Handover, Spending
     from ocs_codesign.jobs.files.job_files import GivenMachine
+    from ocs_codesign.jobs.job_graph import JobGraph
+    from ocs_codesign.jobs.prices import Machine
 
 
 # ``ocs-codesign compare-policies``: one job under every policy of communication.
@@ -50,29 +41,25 @@ NAMES = (
 )
 
 
-@click.command("compare-policies", short_help="Compare what is sent first: a job's period.")
-@click.argument("job", type=INPUT, metavar="FILE")
-@click.option(
-    "--policy",
-    "policies",
-    type=click.Choice(NAMES),
-    multiple=True,
-    help="Only this one; may be repeated (default: all).",
+@command(
+    "compare-policies",
+    short_help="Compare what is sent first: a job's period.",
+    plot="the periods as bars",
 )
-@quantity_option(
-    "--slice", parse_time, "Time of a slice, for policies that cut (default: they choose)."
-)
-@machine_options
-@plot_option("the periods as bars")
-@json_option
 def compare_policies(
-    job: str,
-    policies: tuple[str, ...],
-    slice: float | None,  # noqa: A002 - the option's name
-    given: GivenMachine | None,
-    plot: str | None,
-    json_path: str | None,
-) -> int:
+    job: str = argument("job", type=opt.INPUT, metavar="FILE"),
+    cluster: str | None = argument("cluster", type=opt.INPUT, metavar="[CLUSTER]", required=False),
+    policies: tuple[str, ...] = option(
+        "--policy",
+        type=click.Choice(NAMES),
+        multiple=True,
+        help="Only this one; may be repeated (default: all).",
+    ),
+    slice_s: float | None = opt.quantity_option(
+        "--slice", parse_time, "Time of a slice, for policies that cut (default: they choose)."
+    ),
+    given: GivenMachine | None = group(given_machine),
+) -> Answer:
     """Compare policies of communication for the job in FILE, iteration after iteration.
 
     A rank computes one node at a time and sends one message at a time. Policies say which gradient
@@ -81,146 +68,176 @@ def compare_policies(
     is sent while nothing is computed is exposed. The bound is what none of them is below, whatever
     the order. FILE holds layers, nodes or a model, as iterate takes it.
 
+    With a CLUSTER of known accelerators the layers are those of the step that iterate has with it,
+    of the pipeline stage whose gradients take longest, beside what the software hides of them.
+
     \b
     Example:
       ocs-codesign example .
       ocs-codesign compare-policies layers.yaml
+      ocs-codesign compare-policies llama3_70b.yaml h100x64.yaml --policy ddp --policy dear
     """
-    check_outputs(json_path, plot)
-    from ocs_codesign.faces.answers.iteration import policies_json, policies_sections
-
     with progress("Comparing policies"):
-        answer = _comparison(job, policies, slice, given)
-        files = {}
-        if plot is not None:
-            from ocs_codesign.faces.pictures.files import figure_bytes
-            from ocs_codesign.faces.pictures.jobs import policies_figure
+        if cluster is None:
+            answer = _comparison(job, policies, slice_s, given)
+        elif given is not None:
+            raise click.UsageError("CLUSTER says what messages cost: give no other options for it")
+        else:
+            answer = _comparison_on(job, cluster, policies, slice_s)
+    figure = ("jobs.policies_figure", answer.outcomes, answer.bound_s, answer.name)
+    told = answered("iteration.policies", answer, figure=figure)
+    return told.by_clock_of(None if given is None else given.real)
 
-            figure = policies_figure(answer.outcomes, answer.bound_s, answer.name)
-            files[plot] = figure_bytes(figure, Path(plot).suffix)
-    emit(policies_json(answer), json_path, policies_sections(answer), files)
-    return 0
+
+def _comparison_on(
+    path: str, cluster: str, policies: tuple[str, ...], slice_s: float | None
+) -> PolicyComparison:
+    from ocs_codesign.core.quantities import format_time
+    from ocs_codesign.jobs.files.job_cluster_files import load_room
+    from ocs_codesign.jobs.files.step_files import load_step
+    from ocs_codesign.jobs.training.step_layers import step_layers
+
+    trained, (name, room) = load_step(path), load_room(cluster)
+    found = step_layers(trained, room)
+    step = found.estimate
+    text = (
+        f"{found.layers.num_layers} layers of stage {found.stage} on {name}; "
+        f"{trained.method.software.name} as published runs have it takes "
+        f"{format_time(step.seconds)}, {format_time(step.parts['data'])} of it exposed"
+    )
+    graph = found.layers.graph(trained.division.num_ranks)
+    return _under_policies(trained.name, text, graph, policies, slice_s, None)
 
 
 def _comparison(
     path: str, policies: tuple[str, ...], slice_s: float | None, given: GivenMachine | None
 ) -> PolicyComparison:
-    from ocs_codesign.faces.answers.iteration import PolicyComparison
     from ocs_codesign.jobs.files.job_files import load_job
-    from ocs_codesign.jobs.policies import compare_policies as compared
 
     job = load_job(path, given)
-    outcomes = compared(job.graph, policies or None, slice_s, job.machine)
+    return _under_policies(job.name, job.text, job.graph, policies, slice_s, job.machine)
+
+
+def _under_policies(
+    name: str,
+    text: str,
+    graph: JobGraph,
+    policies: tuple[str, ...],
+    slice_s: float | None,
+    machine: Machine | None,
+) -> PolicyComparison:
+    from ocs_codesign.faces.answers.iteration import PolicyComparison
+    from ocs_codesign.jobs.policies import compare_policies as compared
+
+    outcomes = compared(graph, policies or None, slice_s, machine)
     bound_s = min(outcome.bound_s for outcome in outcomes)
     asked = tuple(name for name in NAMES if not policies or name in policies)
-    return PolicyComparison(job.name, job.text, job.graph, bound_s, tuple(outcomes), asked)
+    return PolicyComparison(name, text, graph, bound_s, tuple(outcomes), asked)
 
 
 USUAL_DIRECTORY = "codesigned"
 
 
-@click.command(short_help="Choose division, mapping, fabric and policy for a job.")
-@click.argument("job", type=INPUT, metavar="JOB")
-@click.argument("cluster", type=INPUT, metavar="CLUSTER")
-@click.option(
-    "--policy",
-    "policies",
-    type=click.Choice(NAMES),
-    multiple=True,
-    help="Try the best under this policy only; may be repeated (default: all).",
+@command(
+    short_help="Choose division, mapping, fabric and policy for a job.",
+    plot="where the time goes, and the winner on the clock",
 )
-@click.option(
-    "--simulations",
-    type=click.IntRange(1, 10_000),
-    default=200,
-    show_default=True,
-    help="Candidates to simulate at most, of a million nodes together.",
-)
-@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Rows to show.")
-@click.option(
-    "--out",
-    "directory",
-    type=DIRECTORY,
-    metavar="DIR",
-    help="Where to write the fabric's file that 'deploy' reads.",
-)
-@click.option("--bundle", type=DIRECTORY, metavar="DIR", help="Write the winner's bundle there.")
-@plot_option("where the time goes, and the winner on the clock")
-@json_option
 def codesign(
-    job: str,
-    cluster: str,
-    policies: tuple[str, ...],
-    simulations: int,
-    top: int,
-    directory: str | None,
-    bundle: str | None,
-    plot: str | None,
-    json_path: str | None,
-) -> int:
+    job: str = argument("job", type=opt.INPUT, metavar="JOB"),
+    cluster: str = argument("cluster", type=opt.INPUT, metavar="CLUSTER"),
+    policies: tuple[str, ...] = option(
+        "--policy",
+        type=click.Choice([*NAMES, "preemptive"]),
+        multiple=True,
+        help="Simulate under this policy only; may be repeated (default: fifo, priority and "
+        "preemptive, which is priority that interrupts; the best under all).",
+    ),
+    simulations: int = option(
+        "--simulations",
+        type=click.IntRange(1, 10_000),
+        default=200,
+        help="Candidates to simulate at most, of a million nodes together.",
+    ),
+    top: int = option("--top", type=click.IntRange(1), default=5, help="Rows to show."),
+    machine: str | None = machine_option_of(
+        "Steps and rates, in servers and over their ports, are those of a machine's protocols: a "
+        "name such as dgx-h100, or a file that calibrate has written (default: what CLUSTER says)."
+    ),
+    directory: str | None = option(
+        "--out",
+        type=opt.DIRECTORY,
+        metavar="DIR",
+        help="Where to write the fabric's file that 'deploy' reads.",
+    ),
+    bundle: str | None = option(
+        "--bundle", type=opt.DIRECTORY, metavar="DIR", help="Write the winner's bundle there."
+    ),
+) -> Answer:
     """Choose how the model in JOB is divided and run on the cluster in CLUSTER.
 
     JOB is a job file with a model; its machine and accelerator are not used, and its own division
     is a baseline. CLUSTER describes servers of accelerators, their optical ports and switches.
+    'ocs-codesign example' writes both for well-known models and machines.
 
     All divisions (data, tensor, pipeline, expert, microbatches, ZeRO, and the chunks of interleaved
     pipelines that 'search' in JOB has) that the model allows and memory holds are searched, with
     every order of them on ranks, every way to divide ports among their groups, one topology for all
     groups, and circuits that change before and after gradients. Topologies and their times are
     those of 'select'. Candidates go by ascending lower bound, and those whose bound is not below
-    the best are skipped. The best are tried under every policy of communication. Torus, ring, a fat
-    tree of equal cost, and pure data parallelism as DDP does it
-    stand beside the ranking. The answer depends on no seed.
+    the best are skipped. The best are tried under every policy of communication; where circuits
+    change, gradients are sent "after passes" under any. Torus, ring, a fat tree of equal cost, and
+    pure data parallelism as DDP does it stand beside the ranking. The answer depends on no seed.
+
+    On a CLUSTER with a network of packets instead of optics, divisions of a transformer are ranked
+    by the step of published runs, as 'iterate JOB CLUSTER' has it, with context parallelism and
+    recomputation; what is not estimated is proven to be slower by the same model.
 
     \b
     Example:
       ocs-codesign example .
       ocs-codesign codesign resnet50.yaml cluster256.yaml --policy ddp
     """
-    check_outputs(json_path, plot)
     if bundle is not None:
-        check_directory(bundle, json_path)
+        check_directory(bundle)
     if directory is not None and Path(directory).exists() and not Path(directory).is_dir():
         raise ValueError(f"{directory} is a file: --out is a directory")
-    from ocs_codesign.faces.answers.codesign import codesign_json, codesign_sections
+    from ocs_codesign.faces.answers.codesign import CodesignAnswer, picture_rows
+    from ocs_codesign.jobs.cluster_design.outcomes import run_of
     from ocs_codesign.jobs.cluster_design.planning import codesign as planned
-    from ocs_codesign.jobs.files.job_cluster_files import load_job_cluster
+    from ocs_codesign.jobs.files.budget_files import handovers
+    from ocs_codesign.jobs.files.job_cluster_files import load_described
     from ocs_codesign.jobs.files.job_files import load_training
 
-    trained, described = load_training(job), load_job_cluster(cluster)
+    described = load_described(cluster)
+    if isinstance(described, tuple):
+        if policies or directory is not None or bundle is not None or machine is not None:
+            raise click.UsageError(
+                "--policy, --machine, --out and --bundle are for optics: CLUSTER has a network"
+            )
+        from ocs_codesign.faces.cli.steps import divisions_on
+
+        return divisions_on(job, *described, top)
+    trained, real = load_training(job), machine_of(machine)
+    if real is not None:
+        described = described.by_clock_of(real)
     with progress("Bounding divisions"):
         plan = planned(trained, described, policies or None, max_simulated=simulations)
-        answer = _answer(plan, directory)
-        files = _files(plan, plot, top)
-        for handed in answer.handed if directory is not None else ():
-            files |= handed.files(directory or "")
+        handed = handovers(plan.best.candidate, plan.best_traffic, plan.cluster)
+        files: dict[str, bytes] = {}
+        for each in handed if directory is not None else ():
+            files |= each.files(directory or "")
         if bundle is not None:
-            _deploy(answer.handed, bundle)
+            _deploy(handed, bundle)
     if directory is not None:
         Path(directory).mkdir(parents=True, exist_ok=True)
-    emit(codesign_json(answer, top), json_path, codesign_sections(answer, top), files)
-    return 0
-
-
-def _answer(plan: CodesignPlan, directory: str | None) -> CodesignAnswer:
-    from ocs_codesign.faces.answers.codesign import CodesignAnswer
-    from ocs_codesign.jobs.files.budget_files import handovers
-
-    handed = handovers(plan.best.candidate, plan.best_traffic, plan.cluster)
-    return CodesignAnswer(plan, handed, directory or USUAL_DIRECTORY, directory is not None)
-
-
-def _files(plan: CodesignPlan, plot: str | None, top: int) -> dict[str, bytes]:
-    if plot is None:
-        return {}
-    from ocs_codesign.faces.answers.codesign import picture_rows
-    from ocs_codesign.faces.pictures.files import figure_bytes
-    from ocs_codesign.faces.pictures.jobs import codesign_figure
-    from ocs_codesign.jobs.cluster_design.outcomes import run_of
-
-    title = f"{plan.trained.name} on {plan.cluster.name}"
-    figure = codesign_figure(picture_rows(plan, top), run_of(plan), title)
-    return {plot: figure_bytes(figure, Path(plot).suffix)}
+    where = directory or USUAL_DIRECTORY
+    answer = CodesignAnswer(plan, handed, where, directory is not None)
+    figure: tuple[Any, ...] = ()
+    if asked_output("plot") is not None:
+        title = f"{plan.trained.name} on {plan.cluster.name}"
+        figure = ("jobs.codesign_figure", picture_rows(plan, top), run_of(plan), title)
+    told = answered("codesign.codesign", answer, top, files=files, figure=figure)
+    return told.by_clock_of(real)
 
 
 def _deploy(handed: Sequence[Handover], directory: str) -> None:
@@ -268,35 +285,29 @@ PROCESSOR: dict[str, Callable[[str], Any] | None] = {
 }
 
 
-@click.command(short_help="Fuse an operator with its collective: when it pays.")
-@click.argument("operator", type=click.Choice(FUSED_NAMES))
-@click.option("--ranks", type=click.IntRange(2, 2**20), required=True, help="Ranks of the group.")
-@click.option(
-    "--size",
-    "sizes",
-    type=click.IntRange(1, 2**20),
-    multiple=True,
-    help="Samples (embedding), rows (gemv) or width (gemm); may be repeated (default: 1024 to "
-    "16384).",
-)
-@alpha_option_of("Latency of a message, such as 2us.", required=True)
-@bandwidth_option_of("Egress of a rank, such as 400Gbps.", required=True)
-@settings_option(
-    "--rules",
-    PROCESSOR,
-    "Of the processor: peak=312e12 operations a second; memory=2TB/s, its bandwidth; "
-    "at-a-time=108 workgroups; slowdown=0.05, how much longer a workgroup takes in the fused "
-    "kernel (default: 0); overhead=TIME, what every slice takes on the channel more.",
-)
-@json_option
+@command(short_help="Fuse an operator with its collective: when it pays.")
 def fuse(
-    operator: str,
-    ranks: int,
-    sizes: tuple[int, ...],
-    rules: dict[str, Any],
-    json_path: str | None,
-    **options: Any,
-) -> int:
+    operator: str = argument("operator", type=click.Choice(FUSED_NAMES)),
+    ranks: int = option(
+        "--ranks", type=click.IntRange(2, 2**20), required=True, help="Ranks of the group."
+    ),
+    sizes: tuple[int, ...] = option(
+        "--size",
+        type=click.IntRange(1, 2**20),
+        multiple=True,
+        help="Samples (embedding), rows (gemv) or width (gemm); may be repeated (default: 1024 to "
+        "16384).",
+    ),
+    alpha: float = opt.alpha_option_of("Latency of a message, such as 2us.", required=True),
+    bandwidth: float = opt.bandwidth_option_of("Egress of a rank, such as 400Gbps.", required=True),
+    rules: dict[str, Any] = opt.settings_option(
+        "--rules",
+        PROCESSOR,
+        "Of the processor: peak=312e12 operations a second; memory=2TB/s, its bandwidth; "
+        "at-a-time=108 workgroups; slowdown=0.05, how much longer a workgroup takes in the fused "
+        "kernel (default: 0); overhead=TIME, what every slice takes on the channel more.",
+    ),
+) -> Answer:
     """Compare an operator and its collective after it with one kernel that does both.
 
     embedding is pooling and an all-to-all, gemv a matrix times a vector and an allreduce, gemm a
@@ -308,12 +319,11 @@ def fuse(
     Example:
       ocs-codesign fuse gemm --ranks 8 --alpha 2us --bandwidth 400Gbps
     """
-    check_outputs(json_path)
     from ocs_codesign.core.cost import CostModel
-    from ocs_codesign.faces.answers.iteration import FusingAnswer, fusing_json, fusing_sections
+    from ocs_codesign.faces.answers.iteration import FusingAnswer
     from ocs_codesign.jobs.fused import OPERATORS, Accelerator, operator_of
 
-    model = CostModel(options["alpha"], options["bandwidth"])
+    model = CostModel(alpha, bandwidth)
     processor = Accelerator(
         rules["peak"] or 312e12, rules["memory"] or 2e12, rules["at-a-time"] or 108
     )
@@ -328,9 +338,7 @@ def fuse(
         )
         for size in sorted(set(sizes)) or DEFAULT_SIZES
     ]
-    answer = FusingAnswer(OPERATORS[operator][1], ranks, tuple(found))
-    emit(fusing_json(answer), json_path, fusing_sections(answer))
-    return 0
+    return answered("iteration.fusing", FusingAnswer(OPERATORS[operator][1], ranks, tuple(found)))
 
 
 # ``ocs-codesign allocate``: how much bandwidth every dimension of a network gets.
@@ -339,35 +347,34 @@ def fuse(
 OBJECTIVES = ("time", "time-cost")
 
 
-@click.command(short_help="Divide bandwidth among the dimensions of a network.")
-@click.argument("budget", type=FILE, metavar="FILE|NETWORK")
-@quantity_option("--total", parse_bandwidth, "What a rank sends in all dimensions together.")
-@click.option("--money", type=click.FloatRange(min=0, min_open=True), help="The most it costs.")
-@quantity_option("--unit", parse_bandwidth, "Of a port or a wavelength, for whole numbers of it.")
-@click.option(
-    "--objective",
-    type=click.Choice(OBJECTIVES),
-    default=OBJECTIVES[0],
-    show_default=True,
-    help="What is least: the time, or the time multiplied with the cost.",
-)
-@click.option(
-    "--collective",
-    type=click.Choice([kind.name for kind in WITHOUT_PARAMETERS]),
-    help="What a NETWORK is for (default: allgather).",
-)
-@message_option
-@bandwidth_option_of("Total egress of a host, where the network has no unit.")
-@json_option
+@command(short_help="Divide bandwidth among the dimensions of a network.")
 def allocate(
-    budget: str,
-    total: float | None,
-    money: float | None,
-    unit: float | None,
-    objective: str,
-    json_path: str | None,
-    **options: Any,
-) -> int:
+    budget: str = argument("budget", type=opt.FILE, metavar="FILE|NETWORK"),
+    total: float | None = opt.quantity_option(
+        "--total", parse_bandwidth, "What a rank sends in all dimensions together."
+    ),
+    money: float | None = option(
+        "--money", type=click.FloatRange(min=0, min_open=True), help="The most it costs."
+    ),
+    unit: float | None = opt.quantity_option(
+        "--unit", parse_bandwidth, "Of a port or a wavelength, for whole numbers of it."
+    ),
+    objective: str = option(
+        "--objective",
+        type=click.Choice(OBJECTIVES),
+        default=OBJECTIVES[0],
+        help="What is least: the time, or the time multiplied with the cost.",
+    ),
+    options: dict[str, Any] = together(
+        collective=opt.collective_choice(
+            *(kind.name for kind in WITHOUT_PARAMETERS),
+            default=None,
+            help="What a NETWORK is for (default: allgather).",
+        ),
+        message=message_option,
+        bandwidth=opt.bandwidth_option_of("Total egress of a host, where the network has no unit."),
+    ),
+) -> Answer:
     """Divide the bandwidth of a rank among dimensions, for what is sent in them.
 
     FILE holds dimensions, their prices, and collectives; or give a NETWORK whose links have
@@ -381,13 +388,9 @@ def allocate(
       ocs-codesign example .
       ocs-codesign allocate gpt3_budget.yaml --total 600GB/s --unit 20GB/s
     """
-    check_outputs(json_path)
-    from ocs_codesign.faces.answers.codesign import allocation_json, allocation_sections
-
     with progress("Dividing bandwidth"):
         answer = _allocation_answer(budget, (total, money, unit), objective, options)
-    emit(allocation_json(answer), json_path, allocation_sections(answer))
-    return 0
+    return answered("codesign.allocation", answer)
 
 
 def _allocation_answer(
@@ -455,7 +458,7 @@ def _spending(text: str, options: dict[str, Any]) -> tuple[Spending, tuple[Fract
         return load_budget(Path(text)), None
     if options["message"] is None:
         raise click.UsageError("give --message: what is sent on the network")
-    network = network_of(text)
+    network = opt.network_of(text)
     unit = unit_Bps(network, options["bandwidth"])
     found = dimensions_of(network)
     collective = options["collective"] or WITHOUT_PARAMETERS[0].name

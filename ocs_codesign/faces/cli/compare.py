@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.core.progress import tell_phase
-from ocs_codesign.core.quantities import parse_size, parse_time
+from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.aggregation import aggregation_option
+from ocs_codesign.faces.cli.commands import argument, command, option
 from ocs_codesign.faces.cli.interruption import interruptions
-from ocs_codesign.faces.cli.options import (
-    bandwidth_option_of,
-    json_option,
-    network_of,
-    plot_option,
-    quantity_option,
-)
-from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli.machine_options import clock_of, machine_option
+from ocs_codesign.faces.cli.message_options import sizes_of, unit_Bps, with_latencies
+from ocs_codesign.faces.cli.output import Answer, answered
 from ocs_codesign.faces.cli.progress import progress
-from ocs_codesign.faces.cli.units import unit_Bps
-from ocs_codesign.faces.cli.workers import executor_of, workers_options
+from ocs_codesign.faces.cli.workers import dask_option, executor_of, workers_option
 
 if TYPE_CHECKING:
+    from ocs_codesign.core.machines.machine import RealMachine
     from ocs_codesign.core.network import Network
     from ocs_codesign.core.networks.aggregation import AggregationProfile
     from ocs_codesign.graphs.recipe import Recipe
@@ -34,21 +30,12 @@ if TYPE_CHECKING:
 # As contest.COMPARED has them, which takes too long to import where a command line only starts.
 COMPARED = ("allgather", "reduce-scatter", "allreduce", "alltoall", "broadcast", "reduce")
 OUTCOMES, BOOK = "outcomes", "book"
-FACTOR = 4
-"""From one size to the next."""
 
 
 def read_sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
     """Sizes as in 1KiB-1GiB (times four each), or a list as in 1KiB,64MiB."""
     try:
-        if "," in value or "-" not in value:
-            sizes = [int(parse_size(part)) for part in value.split(",")]
-        else:
-            low, _, high = value.partition("-")
-            least, most = int(parse_size(low)), int(parse_size(high))
-            sizes = [least]
-            while sizes[-1] * FACTOR <= most and least > 0:
-                sizes.append(sizes[-1] * FACTOR)
+        sizes = [int(size) for size in sizes_of(value)]
     except ValueError as error:
         raise click.BadParameter(str(error), ctx, param) from None
     if sizes != sorted(set(sizes)) or sizes[0] < 1:
@@ -57,58 +44,44 @@ def read_sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[
     return tuple(sizes)
 
 
-@click.command(short_help="Compare all schedulers and classic algorithms on one clock.")
-@click.argument("networks", metavar="NETWORK...", nargs=-1, required=True)
-@click.option(
-    "--collective",
-    type=click.Choice(COMPARED, case_sensitive=False),
-    default=COMPARED[0],
-    show_default=True,
-    help="The collective operation; a broadcast is from host 0, a reduce to it.",
+@command(
+    short_help="Compare all schedulers and classic algorithms on one clock.",
+    plot="time and bus bandwidth by size",
 )
-@click.option(
-    "--message",
-    "sizes",
-    callback=read_sizes,
-    metavar="RANGE",
-    default="1KiB-1GiB",
-    show_default=True,
-    help="M, the buffer of a rank: from one size to another, times four each, or a list of sizes "
-    "with commas.",
-)
-@quantity_option(
-    "--latency", parse_time, "Latency of a link that has none of its own, such as 1us."
-)
-@bandwidth_option_of("Total egress of a host, where the network has no unit, such as 100Gbps.")
-@click.option(
-    *("--barrier", "barriers"), is_flag=True, help="A step waits for all of the step before it."
-)
-@aggregation_option("Let switches add up allreduces as well, packet by packet, as NAME says.")
-@click.option(
-    "--out",
-    "directory",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="Keep every outcome there, go on where an earlier run ended, and write the book of the "
-    "best schedules.",
-)
-@workers_options
-@plot_option("time and bus bandwidth by size")
-@json_option
 def compare(
-    networks: tuple[str, ...],
-    collective: str,
-    sizes: tuple[int, ...],
-    latency: float | None,
-    bandwidth: float | None,
-    barriers: bool,
-    aggregation: AggregationProfile | None,
-    directory: str | None,
-    workers: int | None,
-    dask: str | None,
-    plot: str | None,
-    json_path: str | None,
-) -> int:
+    networks: tuple[str, ...] = argument("networks", metavar="NETWORK...", nargs=-1, required=True),
+    collective: str = opt.collective_choice(
+        *COMPARED, help="The collective operation; a broadcast is from host 0, a reduce to it."
+    ),
+    sizes: tuple[int, ...] = option(
+        "--message",
+        callback=read_sizes,
+        metavar="RANGE",
+        default="1KiB-1GiB",
+        help="M, the buffer of a rank: from one size to another, times four each, or a list of "
+        "sizes with commas.",
+    ),
+    machine: str | None = machine_option,
+    latency: float | None = opt.latency_option,
+    bandwidth: float | None = opt.bandwidth_option_of(
+        "Total egress of a host, where the network has no unit, such as 100Gbps."
+    ),
+    barriers: bool = option(
+        "--barrier", is_flag=True, help="A step waits for all of the step before it."
+    ),
+    aggregation: AggregationProfile | None = aggregation_option(
+        "Let switches add up allreduces as well, packet by packet, as NAME says."
+    ),
+    directory: str | None = option(
+        "--out",
+        type=click.Path(file_okay=False),
+        metavar="DIR",
+        help="Keep every outcome there, go on where an earlier run ended, and write the book of "
+        "the best schedules.",
+    ),
+    workers: int | None = workers_option,
+    dask: str | None = dask_option,
+) -> Answer:
     """Let everything that makes a collective play on a NETWORK, and name the best by size.
 
     A NETWORK is a recipe, a network file or a builder such as a100(4). Whatever applies is built,
@@ -117,6 +90,12 @@ def compare(
     links are queues, switches pass on at once. Of several networks, of as many hosts each, the best
     of all is named as well.
 
+    With a machine every message costs its ends time as well, links have latencies and shares of
+    their peak by protocol, and each schedule takes the fastest of LL, LL128 and Simple. Of those
+    within a tenth of the fastest the best is the one of fewest steps. What NCCL takes is told
+    beside, on a clock of its own: a schedule is to be taken in its place only where the intervals
+    of both have nothing in common, else it is a tie.
+
     DIR gets outcomes/, from which an interrupted run goes on, and a book: which schedule to use
     from which size on. verify takes it.
 
@@ -124,12 +103,14 @@ def compare(
     Example:
       ocs-codesign compare 'UniRing(1, 4)' --bandwidth 100Gbps --message 1KiB,1GiB --workers 1
     """
-    check_outputs(json_path, plot)
-    from ocs_codesign.faces.answers.compare import compare_json, compare_sections
     from ocs_codesign.schedules.compare.comparison import compare as play_all
 
     contests = [
-        _contest(text, collective, sizes, latency, bandwidth, barriers=barriers, by=aggregation)
+        _contest(
+            *(text, collective, sizes, latency, bandwidth, clock_of(text, machine, latency)),
+            barriers=barriers,
+            by=aggregation,
+        )
         for text in dict.fromkeys(networks)
     ]
     _check_alike(contests)
@@ -145,15 +126,14 @@ def compare(
             if out is not None:
                 tell_phase("Writing the book", 0, 0)
                 _write_books(found, out)
-            files = {} if plot is None else {plot: _picture(found, plot)}
     except KeyboardInterrupt:
         if out is None:
             raise
         text = f"Interrupted: what has played is kept in {out}; the same command goes on."
         click.echo(text, err=True)
         raise click.exceptions.Exit(130) from None
-    emit(compare_json(found, directory), json_path, compare_sections(found), files)
-    return 0
+    figure = ("simulation.comparison_figure", found)
+    return answered("compare.compare", found, directory, figure=figure)
 
 
 def _contest(
@@ -162,6 +142,7 @@ def _contest(
     sizes: tuple[int, ...],
     latency: float | None,
     bandwidth: float | None,
+    machine: RealMachine | None,
     *,
     barriers: bool,
     by: AggregationProfile | None,
@@ -173,9 +154,14 @@ def _contest(
     rooted = collective in ("broadcast", "reduce")
     wanted = Collective(collective, 0 if rooted else None)
     unit = unit_Bps(network, bandwidth)
-    network = _with_latency(network, latency)
+    network = with_latencies(network, latency)
     name = Path(text).name if Path(text).exists() else text
-    return Contest(*(name, network, wanted, sizes, unit, recipe), barriers=barriers, aggregation=by)
+    return Contest(
+        *(name, network, wanted, sizes, unit, recipe),
+        barriers=barriers,
+        aggregation=by,
+        machine=machine,
+    )
 
 
 def _network_and_recipe(text: str) -> tuple[Network, Recipe | None]:
@@ -190,21 +176,9 @@ def _network_and_recipe(text: str) -> tuple[Network, Recipe | None]:
         text.rstrip().endswith(")") and builder not in NETWORKS
     )
     if Path(text).exists() or not is_recipe:
-        return network_of(text), None
+        return opt.network_of(text), None
     recipe = recipe_of(text)
     return direct(recipe.topology(), 1), recipe
-
-
-def _with_latency(network: Network, least: float | None) -> Network:
-    import numpy as np
-
-    from ocs_codesign.core.quantities import exact
-
-    if least is None:
-        return network
-    ticks = round(exact(least) / network.tick_s)
-    latency = np.where(network.latency > 0, network.latency, ticks)
-    return network.changed(latency=latency)
 
 
 def _check_alike(contests: list[Contest]) -> None:
@@ -220,10 +194,3 @@ def _write_books(found: list[Comparison], out: Path) -> None:
 
     for number, each in enumerate(found, 1):
         save_book(book_of(each), out / (BOOK if len(found) == 1 else f"{BOOK}{number}"))
-
-
-def _picture(found: list[Comparison], plot: str) -> bytes:
-    from ocs_codesign.faces.pictures.files import figure_bytes
-    from ocs_codesign.faces.pictures.simulation import comparison_figure
-
-    return figure_bytes(comparison_figure(found), Path(plot).suffix)

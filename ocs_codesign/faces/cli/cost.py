@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ocs_codesign.core.progress import tell_phase
-from ocs_codesign.faces.answers.cost import (
-    Costs,
-    LateWalk,
-    Subject,
-    Walk,
-    alltoall_json,
-    alltoall_sections,
-    cost_answer_json,
-    cost_sections,
-    late_walk_json,
-    late_walk_sections,
-    refusal_json,
-    refusal_sections,
-    walk_json,
-    walk_sections,
-)
-from ocs_codesign.faces.answers.texts import (
-    WORTH_TREES_PERCENT,
-    is_far_above,
-    times_json,
-    times_sections,
-)
+from ocs_codesign.faces.answers.cost import Costs, Subject, Walk
+from ocs_codesign.faces.answers.texts import WORTH_TREES_PERCENT, is_far_above
+from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.classic import (
     ROOTED,
     classic_names,
@@ -39,24 +19,10 @@ from ocs_codesign.faces.cli.classic import (
     option_option,
     routing_option,
 )
+from ocs_codesign.faces.cli.commands import command, option
 from ocs_codesign.faces.cli.interruption import interruptions
 from ocs_codesign.faces.cli.message_options import asked_messages, messages_option
-from ocs_codesign.faces.cli.options import (
-    ALLTOALL,
-    GATHERING,
-    GivenGraph,
-    LiveChoice,
-    SolverChoice,
-    alpha_option,
-    bandwidth_option,
-    collective_choice,
-    graph_option,
-    json_option,
-    network_option,
-    recipe_argument,
-    solver_options,
-)
-from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli.output import Answer, answered, asked_output, told
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -67,8 +33,7 @@ if TYPE_CHECKING:
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.schedules.forest.choice import Contender
     from ocs_codesign.schedules.registry import Made
-    from ocs_codesign.schedules.stepped.exact import ExactAnswer
-    from ocs_codesign.schedules.stepped.late import LateAnswer
+    from ocs_codesign.schedules.stepped.answers import SteppedAnswer
 
 
 # What ``cost --exact`` does: the best of more and more steps.
@@ -78,32 +43,31 @@ NEGATIVE, STOPPED, INTERRUPTED = 1, 2, 130
 LIMIT_S = 60.0
 MORE_STEPS = 2
 
-chunks_option = click.option(
+chunks_option = option(
     "--chunks",
     type=click.IntRange(min=1),
     help="Chunks of a shard in an exact schedule (default: the degree).",
 )
 
 
-def refuse(made: Made, json_path: str | None) -> int:
-    """Say that there is no schedule at all, and return the exit code for it."""
+def refuse(made: Made) -> Answer:
+    """That there is no schedule at all, with the exit code for it."""
     if made.exact is None:
-        emit({"schedule": None, "status": made.maker}, json_path, [f"No schedule: {made.maker}."])
-    else:
-        emit(refusal_json(made.exact), json_path, refusal_sections(made.exact))
-    return NEGATIVE
+        words, text = {"schedule": None, "status": made.maker}, f"No schedule: {made.maker}."
+        return told("sections.no_schedule", words, [text], code=NEGATIVE)
+    return answered("cost.refusal", made.exact, code=NEGATIVE)
 
 
 def walked(
-    topology: Topology, max_steps: int, num_chunks: int, collective: str, choice: SolverChoice
-) -> tuple[tuple[ExactAnswer, ...], str | None, int]:
+    topology: Topology, max_steps: int, num_chunks: int, collective: str, choice: opt.SolverChoice
+) -> tuple[tuple[SteppedAnswer, ...], str | None, int]:
     """The answers, what stopped them if anything, and the exit code.
 
     If something stops it, what was found before stands.
     """
     from ocs_codesign.schedules.stepped.exact import exact_answers
 
-    answers: list[ExactAnswer] = []
+    answers: list[SteppedAnswer] = []
     try:
         with (
             interruptions(),
@@ -125,18 +89,14 @@ def walked(
 
 
 def cost_exactly(
-    source: GivenGraph,
+    source: opt.GivenGraph,
     collective: str,
     max_steps: int | None,
     chunks: int | None,
     asked: MessageSizes | None,
-    choice: SolverChoice,
-    json_path: str | None,
-) -> int:
-    """Find, print and write the exact frontier of steps and t_b; the exit code.
-
-    If something stops it, the points so far are printed and written, and said to be not all.
-    """
+    choice: opt.SolverChoice,
+) -> Answer:
+    """The exact frontier of steps and t_b; the points so far, if something stops it."""
     from ocs_codesign.core.bounds import topology_bound
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.schedules.design import measure_topology
@@ -149,31 +109,27 @@ def cost_exactly(
     if most < least.steps:
         with choice.solving(LIMIT_S) as options:
             task = Task(topology, Collective.parse(collective), None, most, chunks, None, options)
-            return refuse(made_by("exact", task), json_path)
+            return refuse(made_by("exact", task))
     answers, stopped, code = walked(topology, most, num_chunks, collective, choice)
     eager = measure_topology(topology, collective).cost
     walk = Walk(collective, num_chunks, most, least, eager, answers, asked, stopped)
-    subject = source.subject(topology)
-    emit(walk_json(subject, walk), json_path, walk_sections(subject, walk))
-    if code == STOPPED:
-        click.echo(f"Error: {walk.stop_sentence}: {stopped}", err=True)
-    elif code == INTERRUPTED:
+    answer = answered("cost.walk", source.subject(topology), walk, code=code)
+    if code == INTERRUPTED:
         click.echo("Interrupted: what was found so far stands.", err=True)
-    return code
+    return replace(answer, error=f"{walk.stop_sentence}: {stopped}" * (code == STOPPED))
 
 
 # What ``cost --scheduler late`` does: the best of more and more steps over any routes.
 
 
 def cost_of_late(
-    source: GivenGraph,
+    source: opt.GivenGraph,
     collective: str,
     max_steps: int | None,
     asked: MessageSizes | None,
-    choice: SolverChoice,
-    json_path: str | None,
-) -> None:
-    """Find, print and write late schedules of the fewest steps and more; they share the time."""
+    choice: opt.SolverChoice,
+) -> Answer:
+    """Late schedules of the fewest steps and more; they share the time."""
     from ocs_codesign.core.bounds import topology_bound
     from ocs_codesign.schedules.design import measure_topology
     from ocs_codesign.schedules.stepped.late import late_schedule
@@ -185,7 +141,7 @@ def cost_of_late(
         raise click.UsageError(
             f"--max-steps is {most}: {collective} takes at least {least.steps} here"
         )
-    answers: list[LateAnswer] = []
+    answers: list[SteppedAnswer] = []
     with progress("Solving for the fewest steps"), choice.solving(LIMIT_S) as options:
         began = monotonic()
         for steps in range(least.steps, most + 1):
@@ -197,35 +153,27 @@ def cost_of_late(
                 break
             tell_phase(f"Solving for {steps + 1} steps", len(answers), most + 1 - least.steps)
     eager = measure_topology(topology, collective).cost
-    walk = LateWalk(collective, most, least, eager, tuple(answers), asked)
-    subject = source.subject(topology)
-    emit(late_walk_json(subject, walk), json_path, late_walk_sections(subject, walk))
+    walk = Walk(collective, None, most, least, eager, tuple(answers), asked)
+    return answered("cost.walk", source.subject(topology), walk)
 
 
 # What ``cost`` and ``build --scheduler forest`` do: trees beside other schedules, a picture.
 
 
 def cost_of_forests(
-    source: GivenGraph,
+    source: opt.GivenGraph,
     collective: str,
     exact: tuple[int | None, int | None] | None,
     asked: MessageSizes | None,
-    choice: SolverChoice,
-    json_path: str | None,
-) -> int:
-    """Compare, print and write what a collective takes, an allreduce half by half; the exit code.
+    choice: opt.SolverChoice,
+) -> Answer:
+    """What a collective takes by trees and others, an allreduce half by half.
 
     ``exact`` are the most steps and the chunks of exact schedules, None where none are asked for.
     """
-    from dataclasses import replace
-
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.core.networks.builders import direct
-    from ocs_codesign.faces.answers.build import (
-        ForestCosts,
-        forest_costs_json,
-        forest_costs_sections,
-    )
+    from ocs_codesign.faces.answers.build import ForestCosts
     from ocs_codesign.schedules.forest.choice import contenders
 
     topology = source.topology()
@@ -246,27 +194,24 @@ def cost_of_forests(
             more += _exact(source, half, field.least.steps, exact, choice)
         fields.append(replace(field, others=(*field.others, *more)))
     costs = ForestCosts(source.subject(topology), network, halves, tuple(fields), asked)
-    emit(forest_costs_json(costs), json_path, forest_costs_sections(costs))
-    return 0
+    return answered("build.forest_costs", costs)
 
 
-def picture_of_trees(made: Made, path: str) -> bytes:
-    """The picture of a tree of what was made, as the suffix of the path says.
-
-    Raises ClickException if it has no trees.
-    """
-    if not made.forests:
+def trees_drawn(made: Made) -> tuple[Any, ...]:
+    """The picture of a tree of what was made; ClickException if it is asked and there is none."""
+    if asked_output("plot") is not None and not made.forests:
         raise click.ClickException(
             f"--plot draws a tree, but {made.maker} is faster for this message than forests are: "
             "--parts makes one of these"
         )
-    from ocs_codesign.faces.pictures.files import figure_bytes
-    from ocs_codesign.faces.pictures.network import tallest_tree_figure
+    if asked_output("plot") is not None:
+        from ocs_codesign.faces.pictures.network import check_drawable
 
-    return figure_bytes(tallest_tree_figure(made.forests), Path(path).suffix)
+        check_drawable(made.forests)
+    return ("network.tallest_tree_figure", made.forests)
 
 
-def _mapped(source: GivenGraph, half: Collective) -> Iterator[Contender]:
+def _mapped(source: opt.GivenGraph, half: Collective) -> Iterator[Contender]:
     """The schedule mapped through the expansions of a recipe, where it is better than BFB."""
     from ocs_codesign.schedules.design import BFB, measure
     from ocs_codesign.schedules.forest.choice import Contender
@@ -278,75 +223,60 @@ def _mapped(source: GivenGraph, half: Collective) -> Iterator[Contender]:
 
 
 def _exact(
-    source: GivenGraph,
+    source: opt.GivenGraph,
     half: Collective,
     least_steps: int,
     exact: tuple[int | None, int | None],
-    choice: SolverChoice,
+    choice: opt.SolverChoice,
 ) -> Iterator[Contender]:
     """What exact schedules of more and more steps take."""
     from ocs_codesign.core.cost import undominated
     from ocs_codesign.schedules.forest.choice import Contender
-    from ocs_codesign.schedules.stepped.exact import cost_of
 
     topology, (most, chunks) = source.topology(), exact
     most = max(least_steps, least_steps + MORE_STEPS if most is None else most)
     answers, stopped, _ = walked(topology, most, chunks or topology.degree, half.name, choice)
     if stopped is not None:
         click.echo(f"Exact schedules: {stopped}", err=True)
-    for answer in undominated(answers, cost_of):
-        yield Contender("exact", cost_of(answer))
+    for answer in undominated(answers, lambda answer: answer.cost):
+        yield Contender("exact", answer.cost)
 
 
 BEST, FOREST, LATE = "best", "forest", "late"
 MAX_BOUND_NODES = 2**14
 
 
-@click.command(short_help="Exact cost of one recipe or graph.")
-@recipe_argument
-@graph_option
-@network_option
-@collective_choice(*GATHERING, ALLTOALL, *ROOTED)
-@click.option(
-    "--scheduler",
-    type=LiveChoice(lambda: {BEST: None, FOREST: None, LATE: None, **classic_names()}),
-    help="The best of BFB and the schedules mapped through the expansions, spanning trees in many "
-    "pieces beside them, late schedules of more and more steps, or a classic algorithm (default: "
-    "best; of a network forest).",
-)
-@option_option
-@routing_option
-@click.option(
-    "--exact", is_flag=True, help="The frontier of all schedules of few steps, by integer programs."
-)
-@click.option(
-    "--max-steps",
-    type=click.IntRange(min=1),
-    help="Most steps with --exact or of late schedules (default: 2 more than the fewest).",
-)
-@chunks_option
-@alpha_option
-@bandwidth_option
-@messages_option
-@solver_options
-@json_option
+@command(short_help="Exact cost of one recipe or graph.")
 def cost(
-    recipe: str | None,
-    graph: str | None,
-    network: str | None,
-    collective: str,
-    scheduler: str | None,
-    options: tuple[str, ...],
-    routing: str | None,
-    exact: bool,
-    max_steps: int | None,
-    chunks: int | None,
-    alpha: float | None,
-    bandwidth: float | None,
-    messages: tuple[float, ...],
-    json_path: str | None,
-    choice: SolverChoice,
-) -> int:
+    recipe: str | None = opt.recipe_argument,
+    graph: str | None = opt.graph_option,
+    network: str | None = opt.network_option,
+    collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL, *ROOTED),
+    scheduler: str | None = option(
+        "--scheduler",
+        type=opt.LiveChoice(lambda: {BEST: None, FOREST: None, LATE: None, **classic_names()}),
+        help="The best of BFB and the schedules mapped through the expansions, spanning trees in "
+        "many pieces beside them, late schedules of more and more steps, or a classic algorithm "
+        "(default: best; of a network forest).",
+    ),
+    options: tuple[str, ...] = option_option,
+    routing: str | None = routing_option,
+    exact: bool = option(
+        "--exact",
+        is_flag=True,
+        help="The frontier of all schedules of few steps, by integer programs.",
+    ),
+    max_steps: int | None = option(
+        "--max-steps",
+        type=click.IntRange(min=1),
+        help="Most steps with --exact or of late schedules (default: 2 more than the fewest).",
+    ),
+    chunks: int | None = chunks_option,
+    alpha: float | None = opt.alpha_option,
+    bandwidth: float | None = opt.bandwidth_option,
+    messages: tuple[float, ...] = messages_option,
+    choice: opt.SolverChoice = opt.solving_options,
+) -> Answer:
     """Measure the exact cost of a RECIPE, of a graph from a file, or of a network.
 
     It builds the graph and takes the better of the balanced breadth-first broadcast (BFB) and the
@@ -365,14 +295,15 @@ def cost(
     another --scheduler it is the cost of a classic algorithm, whose messages take shortest paths:
     exact loads, where all hops of a step overlap and where every hop waits, and on a switch.
 
-    With --alpha, --bandwidth and --message it also says how long messages of every size take. An
+    With --alpha, --bandwidth and --message it also says how long messages of every size take; a
+    network has its own bandwidth, and needs --bandwidth only if its links have no unit. An
     all-to-all then takes the diameter as steps.
 
     \b
     Example:
       ocs-codesign cost 'Line(CompleteBipartite(4))' --collective allreduce
     """
-    source = GivenGraph.of(recipe, graph, network)
+    source = opt.GivenGraph.of(recipe, graph, network)
     is_late = scheduler == LATE
     if not exact and ((max_steps is not None and not is_late) or chunks is not None):
         raise click.UsageError("--max-steps and --chunks are for --exact")
@@ -382,10 +313,8 @@ def cost(
         if exact:
             raise click.UsageError("--exact asks for the best of all schedules: no --scheduler")
         choice.check_unused("--exact and --collective alltoall")
-        check_outputs(json_path)
-        asked = asked_messages(alpha, bandwidth, messages)
-        cost_of_classic(source, scheduler, collective, options, routing or "even", asked, json_path)
-        return 0
+        asked = asked_messages(alpha, bandwidth, messages, source.network)
+        return cost_of_classic(source, scheduler, collective, options, routing or "even", asked)
     for name, value in (("--option", options), ("--routing", routing)):
         if value:
             raise click.UsageError(f"{name} is for classic algorithms, such as --scheduler ring")
@@ -396,35 +325,29 @@ def cost(
     by_forests = scheduler == FOREST or (scheduler is None and network is not None)
     if network is not None and not by_forests:
         raise click.UsageError(f"--scheduler {scheduler} is for a RECIPE or --graph FILE")
-    if by_forests and collective == ALLTOALL:
+    if by_forests and collective == opt.ALLTOALL:
         raise click.UsageError("--scheduler forest is not for alltoall")
-    if is_late and collective == ALLTOALL:
+    if is_late and collective == opt.ALLTOALL:
         raise click.UsageError("--scheduler late is not for alltoall")
-    if exact and collective == ALLTOALL:
+    if exact and collective == opt.ALLTOALL:
         raise click.UsageError("--exact is for allgather, reduce-scatter and allreduce")
-    check_outputs(json_path)
-    asked = asked_messages(alpha, bandwidth, messages)
-    if collective == ALLTOALL:
-        _cost_of_alltoall(source, choice, asked, json_path)
-        return 0
+    asked = asked_messages(alpha, bandwidth, messages, source.network)
+    if collective == opt.ALLTOALL:
+        return _cost_of_alltoall(source, choice, asked)
     if by_forests:
         walk = (max_steps, chunks) if exact else None
-        return cost_of_forests(source, collective, walk, asked, choice, json_path)
+        return cost_of_forests(source, collective, walk, asked, choice)
     if is_late:
-        cost_of_late(source, collective, max_steps, asked, choice, json_path)
-        return 0
+        return cost_of_late(source, collective, max_steps, asked, choice)
     if exact:
-        return cost_exactly(source, collective, max_steps, chunks, asked, choice, json_path)
+        return cost_exactly(source, collective, max_steps, chunks, asked, choice)
     choice.check_unused("--exact and --collective alltoall")
     with progress("Measuring the cost"):
         subject, costs = _measured(source, collective)
-    answer = {**cost_answer_json(subject, costs), **times_json(asked, costs.design.cost)}
-    times = times_sections(asked, costs.design.cost)
-    emit(answer, json_path, [*cost_sections(subject, costs), *times])
-    return 0
+    return answered("cost.measured", subject, costs).timed(asked, costs.design.cost)
 
 
-def _measured(source: GivenGraph, collective_name: str) -> tuple[Subject, Costs]:
+def _measured(source: opt.GivenGraph, collective_name: str) -> tuple[Subject, Costs]:
     """The topology, and what it costs."""
     from ocs_codesign.core.bounds import bound
     from ocs_codesign.core.collective import Collective
@@ -457,8 +380,8 @@ def _measured(source: GivenGraph, collective_name: str) -> tuple[Subject, Costs]
 
 
 def _cost_of_alltoall(
-    source: GivenGraph, choice: SolverChoice, asked: MessageSizes | None, json_path: str | None
-) -> None:
+    source: opt.GivenGraph, choice: opt.SolverChoice, asked: MessageSizes | None
+) -> Answer:
     """Find the best routing when messages may split over paths, and say how good it is."""
     from ocs_codesign.core.bounds import bound
     from ocs_codesign.core.cost import Cost
@@ -469,9 +392,7 @@ def _cost_of_alltoall(
     with progress("Solving the all-to-all"), choice.solving() as options:
         found = throughput(topology, options)
     subject = source.subject(topology)
-    least = bound(topology.num_nodes, topology.degree, ALLTOALL).t_b
+    least = bound(topology.num_nodes, topology.degree, opt.ALLTOALL).t_b
     diameter = 0 if asked is None else measure_topology(topology).cost.steps
     whole = Cost(diameter, found.time)
-    answer = {**alltoall_json(subject, found, least), **times_json(asked, whole)}
-    sections = [*alltoall_sections(subject, found, least), *times_sections(asked, whole)]
-    emit(answer, json_path, sections)
+    return answered("cost.alltoall", subject, found, least).timed(asked, whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -9,11 +10,20 @@ from typing import TYPE_CHECKING, Any, final
 import click
 
 from ocs_codesign.core.progress import tell_phase
+from ocs_codesign.faces.cli.commands import option
 from ocs_codesign.faces.cli.options import BUNDLE, FILE
-from ocs_codesign.faces.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.faces.cli.output import (
+    STDOUT,
+    Answer,
+    asked_output,
+    check_outputs,
+    publish,
+    refused,
+    told,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -25,21 +35,22 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.wiring import Configuration
 
 
+_MAX_STATE_BYTES = 64 * 2**20
 COMPONENT = "host:NAME, switch:NAME, plane:0, port:SWITCH:1A or cable:C00001"
 
-bundle_option = click.option(
+bundle_option = option(
     "--bundle",
     type=BUNDLE,
     metavar="DIR|ZIP",
     help="The deployed bundle or its zip; it is replaced by what it becomes.",
 )
-archive_option = click.option(
+archive_option = option(
     *("--archive", "archive_path"),
     type=FILE,
     metavar="FILE",
     help="Write the bundle as one file, a zip: beside the directory, or in place of a given zip.",
 )
-what_if_option = click.option(
+what_if_option = option(
     "--what-if",
     is_flag=True,
     help="Only ask: of a bundle nothing is written, without one the embedding is invented.",
@@ -58,25 +69,24 @@ def check_asked(bundle: str | None, what_if: bool, invented: Sequence[str]) -> N
 
 
 def asked_place(
-    bundle: str, out: str | None, archive: str | None, json_path: str | None, *, what_if: bool
+    bundle: str, out: str | None, archive: str | None, *, what_if: bool
 ) -> BundlePlace | None:
     """Where the changed bundle goes, None for a question; refused before any long work."""
     if not what_if:
-        return where_to(bundle, out, archive, json_path)
-    for option, path in (("--out", out), ("--archive", archive)):
+        return where_to(bundle, out, archive)
+    for name, path in (("--out", out), ("--archive", archive)):
         if path is not None:
-            raise click.UsageError(f"--what-if writes no bundle: leave out {option}")
+            raise click.UsageError(f"--what-if writes no bundle: leave out {name}")
     return None
 
 
-def where_to(
-    bundle: str | None, out: str | None, archive: str | None, json_path: str | None
-) -> BundlePlace:
+def where_to(bundle: str | None, out: str | None, archive: str | None) -> BundlePlace:
     """Where a bundle goes: to where it was, unless the options say; refused before any long work.
 
     A zip is left alone if another or a directory is given, a directory if another is.
     """
     from ocs_codesign.core.files.archives import only_folder
+    from ocs_codesign.core.files.atomic import held_alone
     from ocs_codesign.fabric.bundle.write.bundle import BundlePlace
 
     if archive == STDOUT:
@@ -87,21 +97,44 @@ def where_to(
     elif bundle is not None and out is None:
         archive = bundle if archive is None else archive
         folder = only_folder(Path(bundle), "a bundle")
-    check_outputs(json_path, archive)
+    check_outputs(asked_output("json"), archive)
     if directory is not None:
-        check_directory(directory, json_path)
+        check_directory(directory)
         check_outside(directory, "--archive", archive)
-    return BundlePlace(directory, archive, folder)
+    if bundle is None or bundle not in (directory, archive):
+        return BundlePlace(directory, archive, folder)
+    # Held until the command ends, so that of two that change a bundle neither is lost.
+    click.get_current_context().with_resource(held_alone(Path(bundle)))
+    return BundlePlace(directory, archive, folder, bundle)
 
 
-def check_directory(directory: str, json_path: str | None) -> None:
+def check_directory(directory: str) -> None:
     """UsageError or ValueError if no bundle can be written there, or the answer would be in it."""
     from ocs_codesign.fabric.bundle.write.bundle import check_bundle_directory
 
     if directory == STDOUT:
         raise click.UsageError("a bundle is a directory: it cannot go to standard output")
-    check_outside(directory, "--json", json_path)
+    check_outside(directory, "--json", asked_output("json"))
     check_bundle_directory(directory)
+
+
+def check_untouched(directory: str) -> None:
+    """UsageError for a bundle with a history, which a new one in its place would forget."""
+    import json
+
+    from ocs_codesign.core.files.archives import read_limited
+
+    try:
+        state = json.loads(read_limited(Path(directory) / "state.json", _MAX_STATE_BYTES))
+        failed = [name for kind in state["failed"].values() for name in kind]
+        touched = failed or state["planned"] or state["last_work"] or state["unplugged"]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return  # whether it is a bundle at all, others check
+    if touched:
+        raise click.UsageError(
+            f"{directory} has a history of work and failures, which a new bundle would forget: "
+            f"--bundle {directory} changes it, and --out takes another directory"
+        )
 
 
 def check_outside(directory: str, option: str, path: str | None) -> None:
@@ -110,6 +143,17 @@ def check_outside(directory: str, option: str, path: str | None) -> None:
         Path(directory).resolve() in Path(path or "").resolve().parents
     ):
         raise click.UsageError(f"{option} cannot go into the bundle: its manifest lists all files")
+
+
+@contextmanager
+def refusals(verdict: str = "fits") -> Iterator[None]:
+    """Exit code 1, with the reason as the answer, for what cannot be done in here."""
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+
+    try:
+        yield
+    except InfeasibleError as error:
+        raise click.exceptions.Exit(publish(refused(error, verdict))) from None
 
 
 def read(bundle: str) -> Deployment:
@@ -180,7 +224,7 @@ def _of_plane(deployment: Deployment, number: str) -> list[str]:
 WHERE = ("in-place", "anywhere")
 SCORED_FOR_AN_OFFER = 2_000
 
-splice_option = click.option(
+splice_option = option(
     *("--splice", "where"),
     type=click.Choice(WHERE),
     help="Go on without the lost hosts: join what led to them with what led from them, where both "
@@ -189,46 +233,27 @@ splice_option = click.option(
 
 
 def spliced_bundle(
-    deployment: Deployment,
-    failed: Failures,
-    where: str,
-    place: BundlePlace | None,
-    json_path: str | None,
-    seed: int = 0,
-) -> int:
+    deployment: Deployment, failed: Failures, where: str, place: BundlePlace | None, seed: int = 0
+) -> Answer:
     """A bundle without hosts, written unless it is a question; 1 if circuits cannot be joined."""
     from ocs_codesign.fabric.deployments.held import spliced
-    from ocs_codesign.fabric.infeasible import InfeasibleError
-    from ocs_codesign.faces.answers.deploy import (
-        change_json,
-        change_sections,
-        splice_json,
-        splice_sections,
-    )
-    from ocs_codesign.faces.answers.sections import refusal_json, refusal_text
+    from ocs_codesign.faces.answers.declared import records
+    from ocs_codesign.faces.answers.deploy import change_sections, splice_sections
 
-    try:
-        done = spliced(deployment, failed, where, seed=seed)
-    except InfeasibleError as error:
-        emit(refusal_json(error, "repaired"), json_path, [refusal_text(error, "repaired")])
-        return 1
+    done = spliced(deployment, failed, where, seed=seed)
     if place is not None:
         write(done.deployment, place)
     splice = {
-        "hosts": list(failed.hosts),
+        **records()["splice"].json(done.up, failed.hosts),
         "recipe": repr(done.deployment.configuration(done.deployment.up).recipe),
-        **splice_json(done.up),
         "torn_down": [{"name": name, "reason": why} for name, why in done.torn_down],
     }
-    answer = {
-        "repaired": True,
-        "splice": splice,
-        **change_json(done.deployment, done.change, place),
-    }
+    change = records()["configuration_change"].json(done.change, done.deployment)
+    words = {"repaired": True, "splice": splice, **change}
+    words |= records()["deployed"].json(done.deployment, place)
     sections = splice_sections(done.up, failed.hosts, done.torn_down)
     changes = change_sections(done.deployment, done.change, place)
-    emit(answer, json_path, [*sections, "", *changes])
-    return 0
+    return told("deploy.spliced", words, [*sections, "", *changes])
 
 
 def spliced_question(
@@ -236,14 +261,15 @@ def spliced_question(
 ) -> tuple[dict[str, Any], list[Any]]:
     """JSON and sections of a splice on an embedding that is invented for the question."""
     from ocs_codesign.fabric.repairs.splicing import spliced_configuration
-    from ocs_codesign.faces.answers.deploy import splice_json, splice_sections
+    from ocs_codesign.faces.answers.declared import records
+    from ocs_codesign.faces.answers.deploy import splice_sections
 
     if failed.ports or failed.switches:
         raise ValueError(
             "circuits are joined in place of lost hosts: switches and ports have spares"
         )
     made = spliced_configuration(configuration, failed.hosts, collective, where, seed=seed)
-    splice = {"hosts": list(failed.hosts), **splice_json(made)}
+    splice = records()["splice"].json(made, failed.hosts)
     return {"repaired": True, "splice": splice}, list(splice_sections(made, failed.hosts))
 
 
@@ -251,7 +277,8 @@ def offered_splice(
     make: Callable[[], SplicedConfiguration], failed: Failures
 ) -> tuple[dict[str, Any], list[str]]:
     """What going on without lost hosts would cost, joined in place, or why it cannot be."""
-    from ocs_codesign.faces.answers.deploy import splice_json, splice_text
+    from ocs_codesign.faces.answers.declared import records
+    from ocs_codesign.faces.answers.deploy import splice_text
 
     if failed.ports or failed.switches:
         return {}, []
@@ -259,7 +286,7 @@ def offered_splice(
         made = make()
     except ValueError as error:
         return {"splice": None}, [f"Without spares, nothing is joined in place: {error}."]
-    splice = {"hosts": list(failed.hosts), **splice_json(made)}
+    splice = records()["splice"].json(made, failed.hosts)
     return {"splice": splice}, [splice_text(made, failed.hosts)]
 
 

@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ocs_codesign.faces.answers.sections import refusal_json, refusal_text
-from ocs_codesign.faces.cli.deployed import archive_option, bundle_option, read, where_to, write
-from ocs_codesign.faces.cli.message_options import message_option, messages_option
-from ocs_codesign.faces.cli.options import (
-    ALLTOALL,
-    DIRECTORY,
-    FILE,
-    GATHERING,
-    INPUT,
-    fabric_option,
-    json_option,
-    pick_option,
-    plot_option,
-    prefer_option,
+from ocs_codesign.faces.cli import options as opt
+from ocs_codesign.faces.cli.commands import argument, command, option
+from ocs_codesign.faces.cli.deployed import (
+    archive_option,
+    bundle_option,
+    check_untouched,
+    read,
+    refusals,
+    where_to,
+    write,
 )
-from ocs_codesign.faces.cli.output import check_outputs, emit, picked
+from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
+from ocs_codesign.faces.cli.message_options import message_option, messages_option
+from ocs_codesign.faces.cli.output import Answer, answered, asked_output, told
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ocs_codesign.fabric.deployments.deploy import Deployment, NamedRecipe
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.selection.ranking import Selection
     from ocs_codesign.fabric.selection.steps import Workload
-    from ocs_codesign.faces.answers.sections import Section
     from ocs_codesign.graphs.recipe import Recipe
 
 
@@ -48,10 +47,8 @@ def fabric() -> None:
     """
 
 
-@fabric.command("check")
-@click.argument("file", type=INPUT)
-@json_option
-def check_command(file: str, json_path: str | None) -> None:
+@command("check", of=fabric, short_help="Check a fabric file and say what it describes.")
+def check_command(file: str = argument("file", type=opt.INPUT)) -> Answer:
     """Check a fabric FILE (YAML or JSON) and say what it describes.
 
     Exit code 1 if a plane has too few ports for the working hosts, or a circuit through one switch
@@ -62,44 +59,71 @@ def check_command(file: str, json_path: str | None) -> None:
       ocs-codesign fabric example > fabric.yaml
       ocs-codesign fabric check fabric.yaml
     """
-    check_outputs(json_path)
     from ocs_codesign.fabric.description import fabric_facts
     from ocs_codesign.fabric.files.fabric_files import load_fabric
     from ocs_codesign.fabric.profiles import fabric_price
-    from ocs_codesign.faces.answers.select import check_json, check_sections
 
     described = load_fabric(file)
     facts, prices = fabric_facts(described), fabric_price(described)
-    answer = check_json(file, described, facts, prices)
-    emit(answer, json_path, check_sections(described, facts, prices))
-    if facts.findings:
-        raise click.exceptions.Exit(1)
+    more, code = {"file": file}, 1 if facts.findings else 0
+    return answered("select.check", described, facts, prices, more=more, code=code)
 
 
-@fabric.command("profiles")
-@click.argument("name", required=False)
-@json_option
-def profiles_command(name: str | None, json_path: str | None) -> None:
+@command("profiles", of=fabric, short_help="List the switches that are known, with sources.")
+def profiles_command(name: str | None = argument("name", required=False)) -> Answer:
     """List the known switch profiles with their sources, or the one of a NAME.
 
     \b
     Example:
       ocs-codesign fabric profiles polatis-384
     """
-    check_outputs(json_path)
     from ocs_codesign.fabric.profiles import PROFILES, profile_named
-    from ocs_codesign.faces.answers.select import profiles_json, profiles_sections
 
     chosen = list(PROFILES.values()) if name is None else [profile_named(name)]
-    emit(profiles_json(chosen), json_path, profiles_sections(chosen))
+    return answered("select.profiles", chosen)
+
+
+@command("netbox", of=fabric, short_help="Write NetBox imports with the ids of what it has.")
+def netbox_command(
+    bundle: str = argument("bundle", type=opt.BUNDLE, metavar="DIR|ZIP"),
+    exported: str = argument("exported", type=opt.DIRECTORY),
+    directory: str = option(
+        "--out", type=opt.DIRECTORY, metavar="DIR", required=True, help="Where to put them."
+    ),
+) -> Answer:
+    """Write the NetBox imports of a bundle with the ids of what NetBox has, to be updated.
+
+    EXPORTED is a directory with what NetBox exports (CSV, with the column ID) under the names of
+    the bundle's files, such as dcim.device.csv; what is not there is written without ids.
+
+    \b
+    Example:
+      ocs-codesign fabric example --nodes 8 --planes 2 > fabric.yaml
+      ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
+      ocs-codesign fabric netbox bundle . --out imports
+    """
+    from ocs_codesign.core.files.archives import as_directory
+    from ocs_codesign.fabric.bundle.write.netbox import imports_with_ids
+    from ocs_codesign.faces.answers.sections import Table
+
+    with as_directory(Path(bundle), "a bundle") as place:
+        made = imports_with_ids(place / "netbox", Path(exported))
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    known = {name: count for name, (_, count) in made.items()}
+    rows = [(str(count), name) for name, count in known.items()]
+    files = {str(Path(directory) / name): content for name, (content, _) in made.items()}
+    answer = {"out": directory, "with_an_id": known}
+    shown = Table(("with an id", "file"), rows, numbers=1)
+    return told("sections.imports", answer, [shown], files)
 
 
 SCHEMAS = ("fabric", "workload", "cluster")
 
 
-@fabric.command("schema")
-@click.argument("kind", type=click.Choice(SCHEMAS), default=SCHEMAS[0])
-def schema_command(kind: str) -> None:
+@command("schema", of=fabric, short_help="Print the JSON Schema of a kind of file.", json=False)
+def schema_command(
+    kind: str = argument("kind", type=click.Choice(SCHEMAS), default=SCHEMAS[0]),
+) -> None:
     """Print the JSON Schema of files of a KIND: of fabrics, of workloads or of clusters.
 
     \b
@@ -111,14 +135,17 @@ def schema_command(kind: str) -> None:
     from ocs_codesign.fabric.files.workload import workload_json_schema
 
     schemas = (json_schema, workload_json_schema, cluster_json_schema)
-    emit(schemas[SCHEMAS.index(kind)](), "-", ())
+    click.echo(json.dumps(schemas[SCHEMAS.index(kind)](), indent=2, ensure_ascii=False))
 
 
-@fabric.command("example")
-@click.option("--nodes", "hosts", type=int, default=64, show_default=True, help="Hosts.")
-@click.option("--planes", type=int, default=4, show_default=True, help="Planes.")
-@click.option("--profile", default="polatis-384", show_default=True, help="Switch profile.")
-def example_command(hosts: int, planes: int, profile: str) -> None:
+@command(
+    "example", of=fabric, short_help="Print a commented fabric file to begin with.", json=False
+)
+def example_command(
+    hosts: int = option("--nodes", type=int, default=64, help="Hosts."),
+    planes: int = option("--planes", type=int, default=4, help="Planes."),
+    profile: str = option("--profile", default="polatis-384", help="Switch profile."),
+) -> None:
     """Print a commented fabric file to begin with.
 
     \b
@@ -133,44 +160,34 @@ def example_command(hosts: int, planes: int, profile: str) -> None:
 # ``ocs-codesign select``: which designs or plans serve a workload fastest on a fabric.
 
 
-@click.command(short_help="Rank designs and plans for a workload on a fabric.")
-@fabric_option
-@click.option(
-    *("--workload", "workload_path"),
-    type=INPUT,
-    metavar="FILE",
-    help="The workload; - is standard input.",
-)
-@click.option(
-    *("--collective", "collectives"),
-    type=click.Choice([*GATHERING, ALLTOALL], case_sensitive=False),
-    multiple=True,
-    help="Instead of a workload: a collective; give it again for more.  [default: allreduce]",
-)
-@messages_option
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Plans to show.")
-@click.option("--designs", multiple=True, metavar="RECIPE", help="Only these; may be given often.")
-@click.option(
-    *("--catalogue", "catalogue_path"),
-    type=FILE,
-    metavar="FILE",
-    help="A catalogue, instead of the one shipped.",
-)
-@pick_option
-@plot_option("the break-downs")
-@json_option
+@command(short_help="Rank designs and plans for a workload on a fabric.", plot="the break-downs")
 def select(
-    fabric_path: str,
-    workload_path: str | None,
-    collectives: tuple[str, ...],
-    messages: tuple[float, ...],
-    top: int,
-    designs: tuple[str, ...],
-    catalogue_path: str | None,
-    pick: int | None,
-    plot: str | None,
-    json_path: str | None,
-) -> None:
+    fabric_path: str = opt.fabric_option,
+    workload_path: str | None = option(
+        "--workload", type=opt.INPUT, metavar="FILE", help="The workload; - is standard input."
+    ),
+    collectives: tuple[str, ...] = opt.collective_choice(
+        *(*opt.GATHERING, opt.ALLTOALL),
+        multiple=True,
+        help="Instead of a workload: a collective; give it again for more.  [default: allreduce]",
+    ),
+    messages: tuple[float, ...] = messages_option,
+    machine: str | None = machine_option_of(
+        "Steps and rates are those of a machine's protocols, the fastest for each message: a name "
+        "such as roce-400g, or a file that calibrate has written (default: the fabric's alpha)."
+    ),
+    top: int = option("--top", type=click.IntRange(1), default=10, help="Plans to show."),
+    designs: tuple[str, ...] = option(
+        "--designs", multiple=True, metavar="RECIPE", help="Only these; may be given often."
+    ),
+    catalogue_path: str | None = option(
+        "--catalogue",
+        type=opt.FILE,
+        metavar="FILE",
+        help="A catalogue, instead of the one shipped.",
+    ),
+    pick: int | None = opt.pick_option,
+) -> Answer:
     """Rank what a fabric could hold by the time that a workload takes on it.
 
     The fabric and the workload are YAML or JSON files: 'ocs-codesign fabric schema' documents the
@@ -195,44 +212,34 @@ def select(
         raise click.UsageError("give either --designs or --catalogue")
     if (workload_path is None) == (not messages) or (collectives and not messages):
         raise click.UsageError("give either --workload or --message, with or without --collective")
-    if len(messages) > 1 and (plot is not None or pick is not None):
+    if len(messages) > 1 and (asked_output("plot") is not None or pick is not None):
         raise click.UsageError("--plot and --pick are for one ranking: give one --message")
-    check_outputs(json_path, plot)
+    from ocs_codesign.fabric.description import check_usable
     from ocs_codesign.fabric.files.fabric_files import load_fabric
     from ocs_codesign.fabric.files.workload import load_workload
     from ocs_codesign.fabric.selection.ranking import ranked_for
-    from ocs_codesign.faces.answers.select import (
-        selection_json,
-        selection_sections,
-        selections_json,
-        selections_sections,
-    )
 
-    fabric = load_fabric(fabric_path)
+    fabric, real = load_fabric(fabric_path), machine_of(machine)
+    if real is not None:
+        bandwidth = fabric.cost_model.node_bandwidth_Bps
+        model = real.cost_model(bandwidth, fabric.num_ports_per_host)
+        fabric = replace(fabric, cost_model=model)
+    with refusals():
+        check_usable(fabric)
     if workload_path is None:
         workload, *others = _of_messages(collectives, messages)
     else:
         workload, *others = [load_workload(workload_path)]
     with progress("Measuring designs"):
         selection = _selected(fabric, workload, designs, catalogue_path)
-    files = {}
-    if plot is not None:
-        from ocs_codesign.faces.pictures import figure_bytes
-        from ocs_codesign.faces.pictures.deployment import selection_figure
-
-        files[plot] = figure_bytes(selection_figure(selection, top), Path(plot).suffix)
-    sections: Iterable[Section]
+    code = 0 if selection.ranked else 1
     if others:
         selections = [selection, *(ranked_for(selection, other) for other in others)]
-        answer, sections = selections_json(selections, top), selections_sections(selections, top)
-    else:
-        answer, sections = selection_json(selection, top), selection_sections(selection, top)
-    if pick is not None:
-        names = [[option.name for option in plan.options] for plan in selection.ranked]
-        sections = picked(names, pick)
-    emit(answer, json_path, sections, files)
-    if not selection.ranked:
-        raise click.exceptions.Exit(1)
+        return answered("select.selections", selections, top, code=code).by_clock_of(real)
+    figure = ("selection.selection_figure", selection, top)
+    answer = answered("select.selection", selection, top, code=code, figure=figure)
+    rows = [[option.name for option in plan.options] for plan in selection.ranked]
+    return answer.by_clock_of(real).picked(rows, pick)
 
 
 def _of_messages(collectives: tuple[str, ...], messages: tuple[float, ...]) -> list[Workload]:
@@ -278,53 +285,41 @@ def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
 _NAMED = re.compile(r"\s*([^=()]+)=(.*)", re.DOTALL)
 
 
-@click.command(short_help="Write cables, cross-connects and schedules for a fabric.")
-@click.argument("recipes", nargs=-1, metavar="RECIPE...")
-@click.option(
-    *("--fabric", "fabric_path"),
-    type=INPUT,
-    metavar="FILE",
-    help="The fabric file, for new cables; - is standard input.",
-)
-@bundle_option
-@click.option("--remove", metavar="NAME", multiple=True, help="Tear down one of a bundle.")
-@click.option(
-    "--collective",
-    "collectives",
-    type=click.Choice([*GATHERING, ALLTOALL], case_sensitive=False),
-    multiple=True,
-    default=["allreduce"],
-    show_default=True,
-    help="A collective to schedule; give it again for more.",
-)
-@message_option
-@prefer_option
-@click.option(
-    *("--out", "directory"),
-    type=DIRECTORY,
-    metavar="DIR",
-    help="Where to put the bundle (default: that of --bundle).",
-)
-@archive_option
-@json_option
+@command(short_help="Write cables, cross-connects and schedules for a fabric.")
 def deploy(
-    recipes: tuple[str, ...],
-    fabric_path: str | None,
-    bundle: str | None,
-    remove: tuple[str, ...],
-    collectives: tuple[str, ...],
-    message: float | None,
-    prefer: str,
-    directory: str | None,
-    archive_path: str | None,
-    json_path: str | None,
-) -> int:
+    recipes: tuple[str, ...] = argument("recipes", nargs=-1, metavar="RECIPE..."),
+    fabric_path: str | None = option(
+        "--fabric",
+        type=opt.INPUT,
+        metavar="FILE",
+        help="The fabric file, for new cables; - is standard input.",
+    ),
+    bundle: str | None = bundle_option,
+    remove: tuple[str, ...] = option(
+        "--remove", metavar="NAME", multiple=True, help="Tear down one of a bundle."
+    ),
+    collectives: tuple[str, ...] = opt.collective_choice(
+        *(*opt.GATHERING, opt.ALLTOALL),
+        multiple=True,
+        default=["allreduce"],
+        help="A collective to schedule; give it again for more.",
+    ),
+    message: float | None = message_option,
+    prefer: str = opt.prefer_option,
+    directory: str | None = option(
+        "--out",
+        type=opt.DIRECTORY,
+        metavar="DIR",
+        help="Where to put the bundle (default: that of --bundle).",
+    ),
+    archive_path: str | None = archive_option,
+) -> Answer:
     """Put every RECIPE, as a configuration, on a fabric and write all that is needed to build it.
 
     DIR gets cables, cross-connects of every switch, link budgets, ports, ranks, prices, NetBox
     imports, graphs, verified schedules, the plans between configurations, checksums and a report to
     open in a browser, whole or not at all. DIR must be new, empty or hold an earlier bundle, which
-    is replaced. The first configuration is the one that is up.
+    is replaced unless work was planned on it. The first configuration is the one that is up.
 
     Schedules are those of the designs, or, with --message, what select counts for messages of that
     size: forests where the fabric's cost model says that these are faster.
@@ -351,29 +346,23 @@ def deploy(
         raise click.UsageError("--remove is for configurations of a --bundle")
     if bundle is None and directory is None and archive_path is None:
         raise click.UsageError("--out DIR is missing: where to put the bundle")
-    check_outputs(json_path)
     from ocs_codesign.fabric.bundle.write.text import check_names
-    from ocs_codesign.fabric.infeasible import InfeasibleError
-    from ocs_codesign.faces.answers.deploy import deployment_json, deployment_sections
 
     wanted = named_recipes(recipes)
     with progress("Reading files"):
-        place = where_to(bundle, directory, archive_path, json_path)
+        place = where_to(bundle, directory, archive_path)
+        if bundle is None and directory is not None:
+            check_untouched(directory)
         kinds = tuple(dict.fromkeys(collectives))
         wishes: dict[str, Any] = {"prefer": prefer, "message_bytes": message}
-        try:
+        with refusals():
             if bundle is None:
                 deployment = _new(fabric_path or "", wanted, kinds, wishes)
             else:
                 deployment = _changed(read(bundle), remove, wanted, kinds, wishes)
-        except InfeasibleError as error:
-            emit(refusal_json(error), json_path, [refusal_text(error)])
-            return 1
         check_names(deployment.fabric, deployment.names)
         manifest = write(deployment, place)
-    answer = deployment_json(deployment, manifest, place)
-    emit(answer, json_path, deployment_sections(answer, deployment))
-    return 0
+    return answered("deploy.deployment", deployment, manifest, place)
 
 
 def _new(

@@ -11,33 +11,22 @@ import click
 
 from ocs_codesign.core.progress import tell, tell_phase
 from ocs_codesign.core.quantities import exact, parse_time
+from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.build import BEST, ROOTED, GreedyChoice
 from ocs_codesign.faces.cli.classic import option_option
-from ocs_codesign.faces.cli.message_options import message_option
-from ocs_codesign.faces.cli.options import (
-    ALLTOALL,
-    DIRECTORY,
-    FILE,
-    GATHERING,
-    INPUT,
-    OUTPUT,
-    FormatOption,
-    GivenGraph,
-    LiveChoice,
-    bandwidth_option_of,
-    collective_choice,
-    graph_formats,
-    graph_option,
-    json_option,
-    printable,
-    program_formats,
-    quantity_option,
-    recipe_argument,
+from ocs_codesign.faces.cli.commands import argument, command, option, together
+from ocs_codesign.faces.cli.message_options import message_option, unit_Bps, whole_ticks
+from ocs_codesign.faces.cli.output import (
+    STDOUT,
+    Answer,
+    answered,
+    asked_output,
+    check_outputs,
+    json_bytes,
+    publish,
 )
-from ocs_codesign.faces.cli.output import STDOUT, check_outputs, emit
 from ocs_codesign.faces.cli.progress import progress
 from ocs_codesign.faces.cli.saved import design_of, own_network, verified_book
-from ocs_codesign.faces.cli.units import unit_Bps, whole_ticks
 from ocs_codesign.faces.cli.verify import import_program
 from ocs_codesign.schedules.registry import SCHEDULERS
 
@@ -50,11 +39,15 @@ if TYPE_CHECKING:
     from ocs_codesign.interop.run.performance import RunOutcome
 
 
-@click.command(short_help="Write the example files that the manual uses.")
-@click.argument("directory", type=click.Path(), metavar="[DIR]", default=".")
-@json_option
-def example(directory: str, json_path: str | None) -> None:
+@command(short_help="Write example files: models, machines, the manual's.")
+def example(
+    directory: str = argument("directory", type=click.Path(), metavar="[DIR]", default="."),
+) -> Answer:
     """Write the example files into DIR, by default the working directory.
+
+    Models, with the source of every number: Llama 3 8B, 70B and 405B, Mixtral 8x7B and 8x22B,
+    DeepSeek-V3, GPT-3, DLRM, ResNet-50. Machines: DGX A100, H100 and B200, GB200 NVL72, MI300X.
+    answers.schema.json is the JSON Schema of what every command writes with --json.
 
     \b
     Example:
@@ -64,58 +57,55 @@ def example(directory: str, json_path: str | None) -> None:
 
     Files of the same names with other contents are not replaced.
     """
-    check_outputs(json_path)
-    from ocs_codesign.faces.answers.example import EXAMPLES, example_json, example_sections
+    from ocs_codesign.faces.answers.declared import SCHEMA_FILE, answers_schema
+    from ocs_codesign.faces.answers.example import EXAMPLES
 
     into = Path(directory)
     if into.exists() and not into.is_dir():
         raise ValueError(f"{directory} is a file: the examples go into a directory")
     packaged = files("ocs_codesign.faces").joinpath("examples")
-    contents = {into / name: packaged.joinpath(name).read_bytes() for name in EXAMPLES}
+    contents = {
+        into / name: json_bytes(answers_schema())
+        if name == SCHEMA_FILE
+        else packaged.joinpath(name).read_bytes()
+        for name in EXAMPLES
+    }
     for path, content in contents.items():
         if path.exists() and path.read_bytes() != content:
             raise ValueError(f"{path} is there already and is another file: nothing was written")
     new = {str(path): content for path, content in contents.items() if not path.exists()}
     into.mkdir(parents=True, exist_ok=True)
-    emit(example_json(directory, new), json_path, example_sections(directory), new)
+    return answered("example.example", directory, tuple(new), files=new)
 
 
 # ``ocs-codesign export``: a design or a book in the formats that runtimes and simulators read.
 
 
-@click.command(short_help="Write a schedule for a runtime or simulator.")
-@click.argument("design", type=FILE, metavar="DESIGN|BOOK")
-@click.option(
-    *("--format", "format_name"),
-    cls=FormatOption,
-    type=LiveChoice(program_formats("write")),
-    required=True,
-    help="{}.",
-)
-@click.option(
-    *("--out", "directory"),
-    type=DIRECTORY,
-    metavar="DIR",
-    required=True,
-    help="Where to put the files.",
-)
-@collective_choice(*GATHERING)
-@message_option
-@bandwidth_option_of("Largest total egress of a host, such as 100Gbps, where a format has rates.")
-@quantity_option("--latency", parse_time, "Latency of every link, where a format has one.")
-@click.option("--in-place", is_flag=True, help="Input and output are parts of one buffer.")
-@json_option
+@command(short_help="Write a schedule for a runtime or simulator.")
 def export(
-    design: str,
-    format_name: str,
-    directory: str,
-    collective: str,
-    message: float | None,
-    bandwidth: float | None,
-    latency: float | None,
-    in_place: bool,
-    json_path: str | None,
-) -> int:
+    design: str = argument("design", type=opt.FILE, metavar="DESIGN|BOOK"),
+    format_name: str = option(
+        "--format",
+        cls=opt.FormatOption,
+        type=opt.LiveChoice(opt.program_formats("write")),
+        required=True,
+        help="{}.",
+    ),
+    directory: str = option(
+        "--out", type=opt.DIRECTORY, metavar="DIR", required=True, help="Where to put the files."
+    ),
+    collective: str = opt.collective_choice(*opt.GATHERING),
+    message: float | None = message_option,
+    bandwidth: float | None = opt.bandwidth_option_of(
+        "Largest total egress of a host, such as 100Gbps, where a format has rates."
+    ),
+    latency: float | None = opt.quantity_option(
+        "--latency", parse_time, "Latency of every link, where a format has one."
+    ),
+    in_place: bool = option(
+        "--in-place", is_flag=True, help="Input and output are parts of one buffer."
+    ),
+) -> Answer:
     """Write a DESIGN that build saved, a BOOK of compare, or a RECIPE's best schedule.
 
     The schedule is verified, lowered to operations of ranks, and these are interpreted with
@@ -126,8 +116,8 @@ def export(
       ocs-codesign build 'Torus((3,3))' --collective allreduce --out torus
       ocs-codesign export torus --format msccl --out torus-msccl
     """
-    check_outputs(json_path)
-    from ocs_codesign.faces.answers.programs import export_json, export_sections
+    from ocs_codesign.faces.answers.declared import answer_json
+    from ocs_codesign.faces.answers.programs import export_sections
     from ocs_codesign.interop.exports import check_export_directory, save_export
     from ocs_codesign.interop.registry import FORMATS
     from ocs_codesign.schedules.files.books import is_book
@@ -145,10 +135,9 @@ def export(
             exports = [exported_design(design, collective, sizes, in_place)]
             contents = dict(form.write(exports[0]))
         tell_phase("Writing the files", 0, 0)
-        answer = export_json(format_name, exports, contents, directory)
+        answer = answer_json("programs.export", format_name, exports, contents, directory)
         save_export(contents, answer["of"], directory)
-    emit(answer, json_path, export_sections(answer, form))
-    return 0
+    return Answer(answer, export_sections(answer, form))
 
 
 def exported_design(
@@ -210,39 +199,43 @@ def _of_book(
 # ``ocs-codesign topology`` and ``import``: graphs written for, and read from, other tools.
 
 
-@click.command(short_help="Write a topology in a graph format.")
-@recipe_argument
-@graph_option
-@click.option(
-    "--format",
-    "format_name",
-    cls=FormatOption,
-    type=LiveChoice(graph_formats("write")),
-    help="{}: as the suffix of --out tells, else an edge list.",
-)
-@click.option(
-    "--out",
-    type=OUTPUT,
-    metavar="FILE",
-    default=STDOUT,
-    help="Where to; standard output if absent.",
-)
-@json_option
+@command(short_help="Write a topology in a graph format, a network for a scheduler.")
 def topology(
-    recipe: str | None, graph: str | None, format_name: str | None, out: str, json_path: str | None
-) -> None:
+    recipe: str | None = opt.recipe_argument,
+    graph: str | None = opt.graph_option,
+    network: str | None = opt.network_option,
+    format_name: str | None = option(
+        "--format",
+        cls=opt.FormatOption,
+        type=opt.LiveChoice(lambda: {**opt.scheduler_formats(), **opt.graph_formats("write")()}),
+        help="{}: as the suffix of --out tells, else an edge list; the first five are for a "
+        "--network.",
+    ),
+    out: str = option(
+        "--out",
+        type=opt.PLACE,
+        metavar="FILE",
+        default=STDOUT,
+        show_default=False,
+        help="Where to; standard output if absent.",
+    ),
+) -> Answer:
     """Write the links of a RECIPE, or of a graph from a file, for other tools.
+
+    Of a --network with switches it writes the tree of servers and switches that a scheduler goes
+    by: servers are boxes of accelerators, or hosts, and switches side by side are one.
 
     \b
     Example:
       ocs-codesign topology 'Named("petersen")' --format graphml --out petersen.graphml
     """
-    source = GivenGraph.of(recipe, graph)
-    if out == STDOUT == json_path:
+    if format_name in opt.scheduler_formats() or network is not None:
+        return _for_scheduler(recipe, graph, network, format_name, out)
+    source = opt.GivenGraph.of(recipe, graph)
+    if out == STDOUT == asked_output("json"):
         raise click.UsageError("with --json -, the topology itself needs --out FILE")
-    check_outputs(json_path, out)
+    check_outputs(asked_output("json"), out)
     from ocs_codesign.core.files.records import format_by_suffix, writers
-    from ocs_codesign.faces.answers.programs import topology_json, topology_sections
     from ocs_codesign.graphs.formats.graph_files import FORMATS
 
     told = format_by_suffix(FORMATS, Path(out))
@@ -252,44 +245,63 @@ def topology(
     with progress("Building the topology"):
         built = source.topology()
         text = writers(FORMATS)[format_name](built, source.name)
-    answer = topology_json(source.recipe, source.graph_name, built, format_name)
-    answer["out"] = None if out == STDOUT else out
-    emit(answer, json_path, topology_sections(answer, out), {out: text.encode()})
+    return answered(
+        *("programs.topology", source.recipe, source.graph_name, built, format_name, out),
+        files={out: text.encode()},
+    )
+
+
+def _for_scheduler(
+    recipe: str | None, graph: str | None, network: str | None, format_name: str | None, out: str
+) -> Answer:
+    """The tree of a network in a scheduler's file."""
+    from ocs_codesign.interop.schedulers import SCHEDULER_FORMATS, server_tree
+
+    if network is None or recipe is not None or graph is not None:
+        raise click.UsageError(f"--format {format_name} is for a --network")
+    if format_name not in SCHEDULER_FORMATS:
+        listed = ", ".join(SCHEDULER_FORMATS)
+        raise click.UsageError(f"of a --network the --format is one of {listed}")
+    if out == STDOUT == asked_output("json"):
+        raise click.UsageError("with --json -, the file itself needs --out FILE")
+    check_outputs(asked_output("json"), out)
+    tree = server_tree(opt.network_of(network))
+    text = SCHEDULER_FORMATS[format_name].text(tree)
+    name = opt.printable(network)
+    return answered("programs.tree", name, tree, format_name, out, files={out: text.encode()})
 
 
 def _is_of_runtimes(file: str, format_name: str) -> bool:
     """Whether a format is one of schedules: the name of both kinds is told by the file."""
     from ocs_codesign.interop.registry import told_format
 
-    if format_name not in program_formats("read")():
+    if format_name not in opt.program_formats("read")():
         return False
-    return format_name not in graph_formats("read")() or told_format(Path(file)) == format_name
+    return format_name not in opt.graph_formats("read")() or told_format(Path(file)) == format_name
 
 
-@click.command("import", short_help="Read a graph or schedule of others and say what it is.")
-@click.argument("file", type=INPUT)
-@click.option(
-    *("--format", "format_name"),
-    cls=FormatOption,
-    type=LiveChoice(lambda: {**program_formats("read")(), **graph_formats("read")()}),
-    help="The file's format, if its suffix and content do not tell; one of runtimes says that it "
-    "is a schedule: verify it, and save it as a design ({}).",
-)
-@click.option(
-    *("--bidirectional", "undirected"),
-    is_flag=True,
-    help="Every line of an edge list is a link each way.",
-)
-@click.option(
-    "--out",
-    type=OUTPUT,
-    metavar="FILE|DIR",
-    help="Write it as an edge list of nodes 0 to N - 1; a schedule as a design.",
-)
-@json_option
+@command("import", short_help="Read a graph or schedule of others and say what it is.")
 def import_command(
-    file: str, format_name: str | None, undirected: bool, out: str | None, json_path: str | None
-) -> int:
+    file: str = argument("file", type=opt.INPUT),
+    format_name: str | None = option(
+        "--format",
+        cls=opt.FormatOption,
+        type=opt.LiveChoice(
+            lambda: {**opt.program_formats("read")(), **opt.graph_formats("read")()}
+        ),
+        help="The file's format, if its suffix and content do not tell; one of runtimes says that "
+        "it is a schedule: verify it, and save it as a design ({}).",
+    ),
+    undirected: bool = option(
+        "--bidirectional", is_flag=True, help="Every line of an edge list is a link each way."
+    ),
+    out: str | None = option(
+        "--out",
+        type=opt.PLACE,
+        metavar="FILE|DIR",
+        help="Write it as an edge list of nodes 0 to N - 1; a schedule as a design.",
+    ),
+) -> Answer:
     """Read a graph file and say what kind of topology it is, or a schedule of others.
 
     Nodes with integer names are numbered in ascending order, others in order of appearance. An
@@ -307,23 +319,25 @@ def import_command(
     if format_name is not None and _is_of_runtimes(file, format_name):
         if undirected:
             raise click.UsageError(f"--bidirectional is for graphs, --format {format_name} is not")
-        return import_program(file, format_name, out, json_path)
-    check_outputs(json_path, out)
-    from ocs_codesign.faces.answers.programs import import_json, import_sections
+        return import_program(file, format_name, out)
+    check_outputs(asked_output("json"), out)
     from ocs_codesign.graphs.formats.edge_list import write_edge_list
     from ocs_codesign.graphs.formats.facts import graph_facts
     from ocs_codesign.graphs.formats.graph_files import FORMATS, read_graph
 
-    name = printable(Path(file).name)
+    name = opt.printable(Path(file).name)
     with progress("Reading the graph"):
         graph, told = read_graph(file, format_name, undirected=undirected)
         facts = graph_facts(graph)
         files = {} if out is None else {out: write_edge_list(graph, name).encode()}
     as_edges = undirected or told != "edgelist"
     read_as = FORMATS[told].description + ("" if as_edges else ", every line a link one way")
-    sections = import_sections(name, read_as, facts, out, hint=not as_edges)
-    emit(import_json(name, told, facts, out), json_path, sections, files)
-    return 0
+    return answered(
+        *("programs.import", name, told, facts, out),
+        read_as=read_as,
+        hint=not as_edges,
+        files=files,
+    )
 
 
 # ``ocs-codesign run``: a design on real processes, compared with MPI's own collective.
@@ -337,52 +351,47 @@ MOST_UNASKED = 64
 """Ranks that are started on one machine without being asked for by number."""
 
 
-@click.command(short_help="Run a design on real processes and compare it with MPI.")
-@click.argument("design", type=FILE, metavar="DESIGN|BOOK|RECIPE")
-@click.option(
-    "--ranks",
-    type=click.IntRange(min=1),
-    help="Ranks to start: as many as the design has, which is the default up to 64.",
-)
-@collective_choice(*GATHERING, ALLTOALL, *ROOTED)
-@click.option(
-    "--scheduler",
-    type=LiveChoice(lambda: {BEST: None, **SCHEDULERS}),
-    default=BEST,
-    show_default=True,
-    help="Who makes the schedule of a RECIPE; classic algorithms send between any of its hosts.",
-)
-@option_option
-@click.option("--root", type=click.IntRange(min=0), help="The root of a rooted one (default: 0).")
-@click.option(
-    *("--format", "format_name"),
-    type=LiveChoice(program_formats("read")),
-    help="The format of a program that others wrote, if its name and content do not tell.",
-)
-@message_option
-@click.option(
-    "--elements",
-    type=click.IntRange(min=0),
-    help="Elements of M, instead of --message in 8 bytes each; they need not divide (default: "
-    "131072).",
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the data."
-)
-@click.option("--in-place", is_flag=True, help="Input and output are parts of one buffer.")
-@quantity_option(
-    "--time-limit", parse_time, "Time for a run of the program, such as 10s (default: 60s)."
-)
-@json_option
+@command(short_help="Run a design on real processes and compare it with MPI.")
 def run(
-    design: str,
-    ranks: int | None,
-    elements: int | None,
-    message: float | None,
-    seed: int,
-    time_limit: float | None,
-    json_path: str | None,
-    **asked: Any,
+    design: str = argument("design", type=opt.FILE, metavar="DESIGN|BOOK|RECIPE"),
+    ranks: int | None = option(
+        "--ranks",
+        type=click.IntRange(min=1),
+        help="Ranks to start: as many as the design has, which is the default up to 64.",
+    ),
+    message: float | None = message_option,
+    elements: int | None = option(
+        "--elements",
+        type=click.IntRange(min=0),
+        help="Elements of M, instead of --message in 8 bytes each; they need not divide (default: "
+        "131072).",
+    ),
+    seed: int = option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the data."),
+    time_limit: float | None = opt.quantity_option(
+        "--time-limit", parse_time, "Time for a run of the program, such as 10s (default: 60s)."
+    ),
+    asked: dict[str, Any] = together(
+        collective=opt.collective_choice(*opt.GATHERING, opt.ALLTOALL, *ROOTED),
+        scheduler=option(
+            "--scheduler",
+            type=opt.LiveChoice(lambda: {BEST: None, **SCHEDULERS}),
+            default=BEST,
+            help="Who makes the schedule of a RECIPE; classic algorithms send between any of its "
+            "hosts.",
+        ),
+        options=option_option,
+        root=option(
+            "--root", type=click.IntRange(min=0), help="The root of a rooted one (default: 0)."
+        ),
+        format_name=option(
+            "--format",
+            type=opt.LiveChoice(opt.program_formats("read")),
+            help="The format of a program that others wrote, if its name and content do not tell.",
+        ),
+        in_place=option(
+            "--in-place", is_flag=True, help="Input and output are parts of one buffer."
+        ),
+    ),
 ) -> int:
     """Run a DESIGN, a page of a BOOK or a RECIPE's schedule on real processes.
 
@@ -399,8 +408,6 @@ def run(
       ocs-codesign build 'Complete(3)' --collective allreduce --out design
       ocs-codesign run design --ranks 3
     """
-    check_outputs(json_path)
-    from ocs_codesign.faces.answers.programs import run_json, run_sections
     from ocs_codesign.interop.run.launch import check_available, is_under_mpirun, launch, run_joined
 
     if elements is not None and message is not None:
@@ -413,7 +420,7 @@ def run(
         return _job(design, ranks, elements, seed, asked)
 
     def show(outcome: RunOutcome) -> None:
-        emit(run_json(outcome), json_path, run_sections(outcome))
+        publish(answered("programs.run", outcome))
 
     check_available(launcher=not is_under_mpirun())
     if is_under_mpirun():
@@ -483,12 +490,11 @@ def _checked(given: Any, path: Path) -> Any:
 def _made(text: str, asked: dict[str, Any]) -> Any:
     """What a scheduler makes of a recipe: messages between ranks, if it is a classic algorithm."""
     from ocs_codesign.faces.cli.build import algorithm_options, default_scheduler
-    from ocs_codesign.faces.cli.options import GivenGraph
     from ocs_codesign.schedules.classic.placement import messages_on
     from ocs_codesign.schedules.design import build
     from ocs_codesign.schedules.registry import Task, made_by
 
-    source = GivenGraph.of(text, None)
+    source = opt.GivenGraph.of(text, None)
     collective = GreedyChoice(asked["root"], None, None).collective(asked["collective"])
     options = algorithm_options(asked["scheduler"], asked["options"]) or {}
     name = default_scheduler(asked["scheduler"], asked["collective"], source)
@@ -501,5 +507,5 @@ def _made(text: str, asked: dict[str, Any]) -> Any:
         return build(source.recipe, collective).schedule
     made = made_by(name, Task(topology, collective, source.recipe))
     if made.schedule is None:
-        raise ValueError(f"scheduler {name} makes no {collective.text} of {text}")
+        raise ValueError(f"no {collective.text} of {text} was found ({made.maker})")
     return made.schedule

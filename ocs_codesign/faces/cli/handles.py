@@ -6,11 +6,10 @@ catalogue still work. What it holds proves itself, for a handle is a digest of i
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ocs_codesign.core.files.kept import kept_path
 from ocs_codesign.graphs.handle import asked_digits, handle, recipes_of
 
 if TYPE_CHECKING:
@@ -19,29 +18,15 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe
 
 
-CACHE = "OCS_CODESIGN_CACHE"
-"""The environment variable that names the directory of the file; if it is empty, none is kept."""
-
+KEPT = "recipes.txt"
 MAX_KEPT, MAX_BYTES, MAX_RECIPE = 2000, 2**20, 10_000
-
-
-def kept_path() -> Path | None:
-    """The file of recipes that were printed, None if none is kept."""
-    told = os.environ.get(CACHE)
-    if told is not None:
-        return Path(told) / "recipes.txt" if told else None
-    try:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError:  # no home
-        return None
-    return Path(base) / "ocs-codesign" / "recipes.txt"
 
 
 def kept_recipes() -> list[str]:
     """The recipes that were printed, the latest last; none if they cannot be read."""
     from ocs_codesign.core.files.archives import open_plain
 
-    path = kept_path()
+    path = kept_path(KEPT)
     try:
         with open_plain(path) as file:  # type: ignore[arg-type]
             data = file.read(MAX_BYTES + 1)
@@ -57,7 +42,7 @@ def keep(recipes: Iterable[str]) -> None:
     """Remember recipes for later commands, the latest ones if there are too many."""
     from ocs_codesign.core.files.atomic import write_files
 
-    path = kept_path()
+    path = kept_path(KEPT)
     new = [text for text in dict.fromkeys(recipes) if len(text) <= MAX_RECIPE]
     if path is None or not new:
         return

@@ -20,12 +20,12 @@ SHORT = {
 
 RARE = frozenset(
     {
-        *("--aggregation", "--barrier", "--chunks", "--cut-through", "--dask", "--effort"),
+        *("--aggregation", "--barrier", "--chunks", "--csv", "--cut-through", "--dask", "--effort"),
         *("--elements", "--fallback", "--free-hosts", "--gap", "--graph-nodes", "--in-place"),
         *("--latency-model", "--max-chunks", "--max-configurations", "--max-hops", "--min-chunk"),
         *("--nic-on", "--objective", "--option", "--parts", "--plane-stops", "--port-model"),
         *("--prefer", "--relay", "--root", "--rules", "--seed", "--simulations", "--slice"),
-        *("--solver", "--trees", "--virtual-channels"),
+        *("--solver", "--trees", "--virtual-channels", "--wide"),
     }
 )
 """Options that only --help-all shows."""

@@ -69,11 +69,42 @@ def until_closed(run: Callable[[], int]) -> int:
         with noticed():
             code = run()
             for stream in (sys.stdout, sys.stderr):
-                stream.flush()
+                _written_out(stream)
     except OutputClosed:
         _leave_alone()
         return CLOSED
     return code
+
+
+def open_streams() -> None:
+    """Let what is said to a stream that was closed from the start go nowhere, as to /dev/null."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def tell(text: str) -> None:
+    """Write a sentence to standard error, if there is room for it."""
+    try:
+        sys.stderr.write(f"{text}\n")
+    except BrokenPipeError:
+        raise
+    except OSError:
+        _send_nowhere(sys.stderr)
+
+
+def _written_out(stream: TextIO) -> None:
+    try:
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:  # a full disk, which was said already where it is the answer's
+        _send_nowhere(stream)
+
+
+def _send_nowhere(stream: TextIO) -> None:
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def is_closed() -> bool:
@@ -98,5 +129,4 @@ def _leave_alone() -> None:
     """What is still to be written at the end of the process goes nowhere, and nothing is said."""
     for stream in (sys.stdout, sys.stderr):
         if _nobody_reads(stream):
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            _send_nowhere(stream)

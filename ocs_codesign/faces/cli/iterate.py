@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import click
 
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import parse_time
-from ocs_codesign.faces.cli.job_options import (
-    book_option,
-    link_options,
-    machine_options,
-    with_books,
-)
-from ocs_codesign.faces.cli.options import (
-    INPUT,
-    delta_per_circuit_option,
-    json_option,
-    plot_option,
-    quantity_option,
-)
-from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli import options as opt
+from ocs_codesign.faces.cli.commands import argument, command, group, option
+from ocs_codesign.faces.cli.job_options import AskedLinks, book_option, given_machine, with_books
+from ocs_codesign.faces.cli.options import INPUT, delta_per_circuit_option, quantity_option
+from ocs_codesign.faces.cli.output import Answer, answered
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ocs_codesign.faces.answers.iteration import LinkIteration
     from ocs_codesign.faces.answers.reconfiguration import ReconfiguredAnswer
-    from ocs_codesign.faces.cli.job_options import AskedLinks
     from ocs_codesign.jobs.files.job_files import GivenMachine, LoadedJob
     from ocs_codesign.jobs.prices import Machine
     from ocs_codesign.jobs.reconfigured.prices import ConfiguredJob
@@ -41,27 +27,29 @@ if TYPE_CHECKING:
 # The options --designs, --delta and --delta-per-circuit: circuits that change in a job.
 
 
-_OPTIONS = (
-    click.option(
-        "--designs",
-        "configurations",
-        metavar="RECIPE",
-        multiple=True,
-        help="What the circuits can hold between ranks, or blocks of them; given twice or more.",
-    ),
-    quantity_option("--delta", parse_time, "Dead time of a change of configuration, such as 10us."),
-    delta_per_circuit_option,
-)
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class AskedCircuits:
     """Configurations of circuits, and what a change takes, as they were asked for."""
 
-    recipes: tuple[str, ...]
-    delta_s: float
-    per_circuit_s: float
+    recipes: tuple[str, ...] = option(
+        "--designs",
+        metavar="RECIPE",
+        multiple=True,
+        help="What the circuits can hold between ranks, or blocks of them; given twice or more.",
+    )
+    delta_s: float | None = quantity_option(
+        "--delta", parse_time, "Dead time of a change of configuration, such as 10us."
+    )
+    delta_per_circuit_s: float | None = delta_per_circuit_option
+
+    def __post_init__(self) -> None:
+        if self.recipes and self.delta_s is None:
+            raise click.UsageError("--designs needs --delta: how long a change takes")
+        if not self.recipes and not (self.delta_s is None and self.delta_per_circuit_s is None):
+            raise click.UsageError(
+                "--delta and --delta-per-circuit are for --designs: what changes"
+            )
 
     def configured(self, job: LoadedJob) -> ConfiguredJob:
         """The job on these circuits; ValueError as in ``machine_of``."""
@@ -70,7 +58,7 @@ class AskedCircuits:
         from ocs_codesign.jobs.reconfigured.prices import configured
 
         machine = machine_of(job)
-        change = Change(self.delta_s, self.per_circuit_s)
+        change = Change(self.delta_s or 0, self.delta_per_circuit_s or 0)
         recipes = [recipe_of(text) for text in self.recipes]
         return configured(job.graph, machine, recipes, change)
 
@@ -85,34 +73,6 @@ def machine_of(job: LoadedJob) -> Machine:
     return job.machine
 
 
-def configuration_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """These options, as the argument ``circuits``: None without configurations."""
-
-    @wraps(command)
-    def chosen(
-        *arguments: Any,
-        configurations: tuple[str, ...],
-        delta: float | None,
-        delta_per_circuit: float | None,
-        **others: Any,
-    ) -> Any:
-        circuits = None
-        if configurations:
-            if delta is None:
-                raise click.UsageError("--designs needs --delta: how long a change takes")
-            circuits = AskedCircuits(configurations, delta, delta_per_circuit or 0)
-        elif delta is not None or delta_per_circuit is not None:
-            raise click.UsageError(
-                "--delta and --delta-per-circuit are for --designs: what changes"
-            )
-        return command(*arguments, circuits=circuits, **others)
-
-    decorated: Callable[..., Any] = chosen
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
-
-
 def _in_network(loaded: LoadedJob) -> tuple[int, int] | None:
     """Nodes of allreduces that switches add up, and of all; None if no switch does."""
     from ocs_codesign.jobs.prices import added_up
@@ -123,23 +83,18 @@ def _in_network(loaded: LoadedJob) -> tuple[int, int] | None:
     return added_up(loaded.graph, machine)
 
 
-@click.command(short_help="Simulate the iterations of a training job.")
-@click.argument("job", type=INPUT, metavar="FILE")
-@machine_options
-@link_options
-@book_option
-@configuration_options
-@plot_option("what ranks compute and send when")
-@json_option
+@command(
+    short_help="Simulate the iterations of a training job.", plot="what ranks compute and send when"
+)
 def iterate(
-    job: str,
-    given: GivenMachine | None,
-    links: AskedLinks | None,
-    books: tuple[str, ...],
-    circuits: AskedCircuits | None,
-    plot: str | None,
-    json_path: str | None,
-) -> int:
+    job: str = argument("job", type=INPUT, metavar="FILE"),
+    cluster: str | None = argument("cluster", type=INPUT, metavar="[CLUSTER]", required=False),
+    given: GivenMachine | None = group(given_machine),
+    links: AskedLinks = group(AskedLinks),
+    books: tuple[str, ...] = book_option,
+    circuits: AskedCircuits = group(AskedCircuits),
+    timeline: str | None = opt.timeline_option,
+) -> Answer:
     """Simulate the job in FILE, iteration after iteration, with ASTRA-sim's rule.
 
     A rank computes one node at a time, and sends one message at a time: of those that are ready,
@@ -148,6 +103,10 @@ def iterate(
     as classes; or give a trace of collectives, one of PyTorch's profiler, or a directory of
     Chakra's. Messages take alpha-beta costs of the level of the machine that they stay in;
     allreduces those of switches that add up, where it has such ones and that is faster.
+
+    With a CLUSTER of known accelerators it is the step of a transformer as published runs have it:
+    kernels by shape, what software hides of messages, pipeline, optimizer and memory, with
+    constants fitted on such runs; tokens a second, and the share of the peak.
 
     Groups of as many ranks as a --book has hosts take its schedules, its host i being their i-th
     rank; what they cost is their steps and their busiest links, with alpha and bandwidth of the
@@ -172,62 +131,62 @@ def iterate(
     Example:
       ocs-codesign example .
       ocs-codesign iterate layers.yaml
+      ocs-codesign iterate llama3_70b.yaml h100x64.yaml
       ocs-codesign iterate groups.yaml --network 'leaf_spine(2,2,1,1,1)' --cut-through
       ocs-codesign iterate groups.yaml --book 'sum even=UniRing(1,2)'
       ocs-codesign iterate experts.yaml --designs 'Circulant(16,(4,8))' \\
           --designs 'GeneralizedKautz(3,16)' --delta 20us
     """
-    check_outputs(json_path, plot)
-    if circuits is not None:
+    links.check(of_configurations=bool(circuits.recipes))
+    if timeline is not None and (cluster or circuits.recipes or links.are_crossed):
+        raise click.UsageError("--timeline is for jobs whose messages take what a formula says")
+    if cluster is not None:
+        if given is not None or links.are_crossed or books or circuits.recipes:
+            raise click.UsageError("CLUSTER says what the machine is: give no other options for it")
+        from ocs_codesign.faces.cli.steps import step_on
+
+        return step_on(job, cluster)
+    if circuits.recipes:
         with progress("Measuring configurations"):
             if books:
                 raise click.UsageError("give no --book: schedules are those of the configurations")
             changed = _with_changes(job, given, links, circuits)
-            files = _picture_of_changes(changed, plot)
-        from ocs_codesign.faces.answers.reconfiguration import (
-            reconfigured_json,
-            reconfigured_sections,
-        )
-
-        emit(reconfigured_json(changed), json_path, reconfigured_sections(changed), files)
-        return 0
-    if links is not None:
+        drawn = ("jobs.changes_figure", changed.planned, changed.name)
+        told = answered("reconfiguration.reconfigured", changed, figure=drawn)
+        return told.by_clock_of(None if given is None else given.real)
+    if links.are_crossed:
+        if given is not None and given.real is not None:
+            raise click.UsageError("--machine is for --fidelity formula: transfers have links")
         with progress("Simulating"):
-            on_links = _on_links(job, given, links, books)
-            files = _picture(on_links, plot)
-        from ocs_codesign.faces.answers.iteration import (
-            link_iteration_json,
-            link_iteration_sections,
-        )
-
-        sections = link_iteration_sections(on_links)
-        emit(link_iteration_json(on_links), json_path, sections, files)
-        return 0
-    from ocs_codesign.faces.answers.iteration import (
-        JobIteration,
-        iteration_json,
-        iteration_sections,
-    )
+            crossed = _on_links(job, given, links, books)
+        title = f"{crossed.name}, {crossed.times} iterations"
+        shown = ("jobs.link_job_figure", crossed.link_run, title)
+        return answered("iteration.link_iteration", crossed, figure=shown)
+    from ocs_codesign.faces.answers.iteration import JobIteration
     from ocs_codesign.jobs.files.job_files import load_job
     from ocs_codesign.jobs.issue import period_bound_s, steady
 
     with progress("Simulating"):
         loaded, _ = with_books(load_job(job, given), books)
-        done = steady(loaded.graph)
+        done = steady(loaded.graph, loaded.discipline)
         bound_s = period_bound_s(loaded.graph)
         answer = JobIteration(
             *(loaded.name, loaded.text, loaded.graph, done, bound_s), _in_network(loaded)
         )
-        files = {}
-        if plot is not None:
-            from ocs_codesign.faces.pictures.files import figure_bytes
-            from ocs_codesign.faces.pictures.jobs import job_figure
+    times = done.job_run.graph.num_nodes // loaded.graph.num_nodes
+    figure = ("jobs.job_figure", done.job_run, f"{loaded.name}, {times} iterations")
+    measured = {}
+    if loaded.profile is not None:
+        from ocs_codesign.faces.answers.declared import records
 
-            times = done.job_run.graph.num_nodes // loaded.graph.num_nodes
-            figure = job_figure(done.job_run, f"{loaded.name}, {times} iterations")
-            files[plot] = figure_bytes(figure, Path(plot).suffix)
-    emit(iteration_json(answer), json_path, iteration_sections(answer), files)
-    return 0
+        measured = {"profile": records()["profiled_step"].json(loaded.profile)}
+    files = {}
+    if timeline is not None:
+        from ocs_codesign.interop.timeline import timeline_of_job
+
+        files[timeline] = timeline_of_job(done.job_run)
+    told = answered("iteration.iteration", answer, more=measured, figure=figure, files=files)
+    return told.by_clock_of(None if given is None else given.real)
 
 
 def _on_links(
@@ -251,18 +210,18 @@ def _on_links(
 
 
 def _with_changes(
-    path: str, given: GivenMachine | None, links: AskedLinks | None, circuits: AskedCircuits
+    path: str, given: GivenMachine | None, links: AskedLinks, circuits: AskedCircuits
 ) -> ReconfiguredAnswer:
     from ocs_codesign.faces.answers.reconfiguration import ReconfiguredAnswer
     from ocs_codesign.jobs.files.job_files import load_job
     from ocs_codesign.jobs.reconfigured.planning import plan_iteration
 
-    if links is not None and links.network is not None:
+    if links.network is not None:
         raise click.UsageError("give no --network: the links are those of the configurations")
-    loaded = load_job(path, given, ranks_alone=links is not None)
+    loaded = load_job(path, given, ranks_alone=links.are_crossed)
     job = circuits.configured(loaded)
     tell_phase("Simulating")
-    if links is None:
+    if not links.are_crossed:
         return ReconfiguredAnswer(loaded.name, loaded.text, plan_iteration(job))
     from ocs_codesign.jobs.reconfigured.clock import formula_clock
     from ocs_codesign.jobs.reconfigured.on_networks import on_networks
@@ -273,22 +232,3 @@ def _with_changes(
     best = planned.best
     formula = formula_clock(job, best.order, best.choice)
     return ReconfiguredAnswer(loaded.name, loaded.text, planned, formula.period_s)
-
-
-def _picture_of_changes(answer: ReconfiguredAnswer, plot: str | None) -> dict[str, bytes]:
-    if plot is None:
-        return {}
-    from ocs_codesign.faces.pictures.files import figure_bytes
-    from ocs_codesign.faces.pictures.jobs import changes_figure
-
-    return {plot: figure_bytes(changes_figure(answer.planned, answer.name), Path(plot).suffix)}
-
-
-def _picture(answer: LinkIteration, plot: str | None) -> dict[str, bytes]:
-    if plot is None:
-        return {}
-    from ocs_codesign.faces.pictures.files import figure_bytes
-    from ocs_codesign.faces.pictures.jobs import link_job_figure
-
-    figure = link_job_figure(answer.link_run, f"{answer.name}, {answer.times} iterations")
-    return {plot: figure_bytes(figure, Path(plot).suffix)}

@@ -5,24 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import wraps
 from os.path import exists
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import click
 
 from ocs_codesign.core.quantities import parse_time
+from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.aggregation import aggregation_option
-from ocs_codesign.faces.cli.options import (
-    alpha_option_of,
-    bandwidth_option_of,
-    network_of,
-    quantity_option,
-)
-from ocs_codesign.faces.cli.units import unit_Bps, whole_ticks
+from ocs_codesign.faces.cli.commands import option
+from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
+from ocs_codesign.faces.cli.message_options import unit_Bps, whole_ticks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ocs_codesign.core.networks.aggregation import AggregationProfile
     from ocs_codesign.core.plans import Book
@@ -34,52 +30,71 @@ if TYPE_CHECKING:
 # Spelled out, since importing the prices for a help text would take too long.
 ALGORITHMS = ("ring", "direct", "bruck")
 
-_OPTIONS = (
-    click.option(
+
+def given_machine(
+    ranks: int | None = option(
         "--ranks",
         type=click.IntRange(1, 2**20),
         help="Ranks of a trace that does not say how many there are.",
     ),
-    alpha_option_of("Time of a step, where the file has no machine, such as 10us."),
-    bandwidth_option_of("Total egress of a rank, where the file has no machine, such as 100Gbps."),
-    click.option(
+    alpha: float | None = opt.alpha_option_of(
+        "Time of a step, where the file has no machine, such as 10us."
+    ),
+    bandwidth: float | None = opt.bandwidth_option_of(
+        "Total egress of a rank, where the file has no machine, such as 100Gbps."
+    ),
+    algorithm: str | None = option(
         "--algorithm",
         type=click.Choice(ALGORITHMS),
         help="How collectives run, where the file has no machine (default: ring).",
     ),
-    aggregation_option("Switches between ranks, of the outermost level, add up allreduces."),
-)
+    aggregation: AggregationProfile | None = aggregation_option(
+        "Switches between ranks, of the outermost level, add up allreduces."
+    ),
+    accelerator: str | None = option(
+        "--accelerator",
+        metavar="NAME|PEAK,MEMORY",
+        help="What does computations of Chakra's traces that have operations and bytes and no "
+        "time: h100, or 989TFLOPS,3350GB/s.",
+    ),
+    ignore: tuple[str, ...] = option(
+        "--ignore",
+        type=click.Choice(["missing-dependencies", "processor"]),
+        multiple=True,
+        help="Of Chakra's traces leave out waits for nodes that are not there, or computations on "
+        "processors; may be repeated.",
+    ),
+    machine: str | None = machine_option_of(
+        "Collectives take what the library of a machine does, by NCCL's model or the curve of a "
+        "log, other messages its protocols: a name such as dgx-h100, a file that calibrate has "
+        "written, or none (default: what the file says)."
+    ),
+) -> GivenMachine | None:
+    """What messages of a job cost, as the options say; None if they say nothing."""
+    from ocs_codesign.jobs.files.job_files import GivenMachine, accelerator_of
+
+    given = _messages_given(ranks, alpha, bandwidth, algorithm, aggregation, machine)
+    if accelerator is None and not ignore:
+        return given
+    chip = None if accelerator is None else accelerator_of(accelerator)
+    return replace(given or GivenMachine(None), accelerator=chip, ignore=ignore)
 
 
-def machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """These options, as the argument ``given``: what messages cost, None if nothing was said."""
-
-    @wraps(command)
-    def chosen(
-        *arguments: Any,
-        ranks: int | None,
-        alpha: float | None,
-        bandwidth: float | None,
-        algorithm: str | None,
-        aggregation: AggregationProfile | None,
-        **others: Any,
-    ) -> Any:
-        given = _given(ranks, alpha, bandwidth, algorithm, aggregation)
-        return command(*arguments, given=given, **others)
-
-    decorated: Callable[..., Any] = chosen
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
-
-
-def _given(
+def _messages_given(
     ranks: int | None,
     alpha: float | None,
     bandwidth: float | None,
     algorithm: str | None,
     aggregation: AggregationProfile | None,
+    machine: str | None,
 ) -> GivenMachine | None:
+    real = machine_of(machine)
+    if real is not None:
+        if (alpha, bandwidth, algorithm) != (None,) * 3:
+            raise click.UsageError("--alpha, --bandwidth and --algorithm are without a --machine")
+        from ocs_codesign.jobs.files.job_files import GivenMachine
+
+        return GivenMachine(None, num_ranks=ranks, aggregation=aggregation, real=real)
     others = alpha, bandwidth, ranks, algorithm
     if all(each is None for each in others):
         if aggregation is None:
@@ -102,26 +117,6 @@ def _given(
 FORMULA, TRANSFERS = "formula", "transfers"
 
 _NEEDS_NETWORK = "--fidelity transfers needs --network: the links they cross"
-_LINK_OPTIONS = (
-    click.option(
-        "--fidelity",
-        type=click.Choice([FORMULA, TRANSFERS]),
-        help="What messages take: alpha-beta costs, or what their transfers take over the links of "
-        "--network, which they share (default: formula, or transfers with --network).",
-    ),
-    click.option(
-        "--network",
-        metavar="NETWORK",
-        help="The network of --fidelity transfers, rank r on host r: a file, a builder such as "
-        "star(8,400), or a recipe.",
-    ),
-    quantity_option("--latency", parse_time, "Latency of its links (default: the network's own)."),
-    click.option(
-        "--cut-through",
-        is_flag=True,
-        help="On it a message goes on when its head has come, not all of it.",
-    ),
-)
 
 
 @final
@@ -129,9 +124,42 @@ _LINK_OPTIONS = (
 class AskedLinks:
     """A network for the transfers of a job, as it was asked for; None: that of configurations."""
 
-    network: str | None
-    latency_s: float | None
-    cut_through: bool
+    fidelity: str | None = option(
+        "--fidelity",
+        type=click.Choice([FORMULA, TRANSFERS]),
+        help="What messages take: alpha-beta costs, or what their transfers take over the links of "
+        "--network, which they share (default: formula, or transfers with --network).",
+    )
+    network: str | None = option(
+        "--network",
+        metavar="NETWORK",
+        help="The network of --fidelity transfers, rank r on host r: a file, a builder such as "
+        "star(8,400), or a recipe.",
+    )
+    latency_s: float | None = opt.quantity_option(
+        "--latency", parse_time, "Latency of its links (default: the network's own)."
+    )
+    cut_through: bool = option(
+        "--cut-through",
+        is_flag=True,
+        help="On it a message goes on when its head has come, not all of it.",
+    )
+
+    @property
+    def are_crossed(self) -> bool:
+        """Whether messages are transfers over links, and no formula is asked for."""
+        return self.fidelity == TRANSFERS or (self.fidelity is None and self.network is not None)
+
+    def check(self, *, of_configurations: bool) -> None:
+        """UsageError for links that are missing, or that nothing crosses."""
+        if self.network is None and self.are_crossed and not of_configurations:
+            raise click.UsageError(_NEEDS_NETWORK)
+        if not self.are_crossed and (
+            self.network is not None or self.latency_s is not None or self.cut_through
+        ):
+            raise click.UsageError(
+                "--network, --latency and --cut-through are for --fidelity transfers"
+            )
 
     def placed(
         self, job: LoadedJob, bandwidth: float | None, books: Sequence[GroupBook] = ()
@@ -142,7 +170,7 @@ class AskedLinks:
 
         if self.network is None:
             raise click.UsageError(_NEEDS_NETWORK)
-        network = network_of(self.network)
+        network = opt.network_of(self.network)
         if self.latency_s is not None:
             network = network.with_latency(whole_ticks(self.latency_s, network, "--latency"))
         if bandwidth is None and job.machine is not None and not network.unit:
@@ -153,41 +181,10 @@ class AskedLinks:
         return placed(on_clock(job.graph, network.tick_s), network, rules, plans)
 
 
-def link_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """These options, as the argument ``links``: None for the formula."""
-
-    @wraps(command)
-    def chosen(
-        *arguments: Any,
-        fidelity: str | None,
-        network: str | None,
-        latency: float | None,
-        cut_through: bool,
-        **others: Any,
-    ) -> Any:
-        links = None
-        on_configurations = fidelity == TRANSFERS and bool(others.get("configurations"))
-        if fidelity == TRANSFERS and network is None and not on_configurations:
-            raise click.UsageError(_NEEDS_NETWORK)
-        if fidelity == FORMULA or (network is None and not on_configurations):
-            if network is not None or latency is not None or cut_through:
-                raise click.UsageError(
-                    "--network, --latency and --cut-through are for --fidelity transfers"
-                )
-        else:
-            links = AskedLinks(network, latency, cut_through)
-        return command(*arguments, links=links, **others)
-
-    decorated: Callable[..., Any] = chosen
-    for option in reversed(_LINK_OPTIONS):
-        decorated = option(decorated)
-    return decorated
-
-
 # The option --book: schedules that groups of a job's ranks take, from a directory or a recipe.
 
 
-book_option = click.option(
+book_option = option(
     "--book",
     "books",
     metavar="[WHO=]BOOK",

@@ -1,77 +1,73 @@
-"""``ocs-codesign optimum``: the best that trees can do on a network, and what proves it."""
+"""``ocs-codesign optimum``: the best that collectives can do on a network, and what proves it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ocs_codesign.core.quantities import exact, parse_size
+from ocs_codesign.core.quantities import exact
+from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.aggregation import aggregation_option
-from ocs_codesign.faces.cli.message_options import MESSAGE
-from ocs_codesign.faces.cli.options import (
-    GATHERING,
-    INPUT,
-    OUTPUT,
-    alpha_option,
-    bandwidth_option_of,
-    collective_choice,
-    json_option,
-    network_of,
-    pick_option,
-    plot_option,
-    quantity_option,
-)
-from ocs_codesign.faces.cli.output import check_outputs, emit, picked
+from ocs_codesign.faces.cli.commands import OUTPUT, argument, command, option, together
+from ocs_codesign.faces.cli.exchange_options import demand_option, matrix_of, sketch_option
+from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
+from ocs_codesign.faces.cli.message_options import messages_option, messages_option_of, unit_Bps
+from ocs_codesign.faces.cli.output import Answer, answered
 from ocs_codesign.faces.cli.progress import progress
-from ocs_codesign.faces.cli.units import unit_Bps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from ocs_codesign.core.network import Network
     from ocs_codesign.core.networks.aggregation import AggregationProfile
     from ocs_codesign.fabric.clusters import Cluster, ClusterDesign
     from ocs_codesign.faces.answers.networks import NetworkOptimum
-    from ocs_codesign.faces.answers.sections import Section
     from ocs_codesign.graphs.recipe import Recipe
 
 
-@click.command(short_help="The best rate of collectives on a network, with its bottleneck.")
-@click.argument("network")
-@click.option(
-    "--lost", multiple=True, metavar="NAME", help="What the network has lost; may be repeated."
+@command(
+    short_help="The best rate of collectives on a network, with its bottleneck.",
+    plot="the network and its bottleneck",
 )
-@click.option(
-    "--losses", "with_losses", is_flag=True, help="What is left when a cable or a switch is lost."
-)
-@click.option(
-    "--slack", "with_slack", is_flag=True, help="How much of every link nothing needs at that rate."
-)
-@click.option(
-    "--allreduce/--no-allreduce",
-    default=None,
-    help="Solve for allreduces of both halves at once  [default: for small networks].",
-)
-@aggregation_option("Bounds of allreduces that switches add up, with the memory that NAME has.")
-@bandwidth_option_of(
-    "With --aggregation: total egress of a host, where the network has no unit, such as 100Gbps."
-)
-@plot_option("the network and its bottleneck")
-@json_option
 def optimum(
-    network: str,
-    lost: tuple[str, ...],
-    with_losses: bool,
-    with_slack: bool,
-    allreduce: bool | None,
-    aggregation: AggregationProfile | None,
-    bandwidth: float | None,
-    plot: str | None,
-    json_path: str | None,
-) -> int:
+    network: str = argument("network"),
+    collective: str = opt.collective_choice(
+        *(*opt.GATHERING, opt.ALLTOALL),
+        help="An alltoall is a question of its own; the others have one answer.",
+    ),
+    demand: str | None = demand_option,
+    sketch: str | None = sketch_option,
+    relays: str = option(
+        "--relays",
+        metavar="any|none|NAMES",
+        default="any",
+        help="Of an alltoall: which hosts pass on what is not theirs, such as h0,h1.",
+    ),
+    messages: tuple[float, ...] = messages_option_of("Of an alltoall: say what M takes"),
+    lost: tuple[str, ...] = option(
+        "--lost", multiple=True, metavar="NAME", help="What the network has lost; may be repeated."
+    ),
+    with_losses: bool = option(
+        "--losses", is_flag=True, help="What is left when a cable or a switch is lost."
+    ),
+    with_slack: bool = option(
+        "--slack", is_flag=True, help="How much of every link nothing needs at that rate."
+    ),
+    allreduce: bool | None = option(
+        "--allreduce/--no-allreduce",
+        default=None,
+        help="Solve for allreduces of both halves at once  [default: for small networks].",
+    ),
+    aggregation: AggregationProfile | None = aggregation_option(
+        "Bounds of allreduces that switches add up, with the memory that NAME has."
+    ),
+    bandwidth: float | None = opt.bandwidth_option_of(
+        "With --aggregation or --message: total egress of a host, where the network has no unit, "
+        "such as 100Gbps."
+    ),
+) -> Answer:
     """Find the highest rate of collectives on a NETWORK, and the cut that proves it.
 
     NETWORK is a file (JSON, YAML, edge list, node-link JSON, GraphML), a builder with its
@@ -85,18 +81,28 @@ def optimum(
     With --aggregation, a table has what no allreduce exceeds without and with sums in switches: a
     slot of a pool is taken for a round trip at least, which limits what a switch adds up.
 
+    An all-to-all splits over any paths. U is the time of a unit for every pair, or of the matrix,
+    on links of a unit of bandwidth: exact, and proven by prices of links, below which none goes.
+
     \b
     Example:
       ocs-codesign optimum 'a100(2)' --losses
     """
-    from ocs_codesign.faces.answers.networks import optimum_json, optimum_sections
-
-    check_outputs(json_path, plot)
-    given = network_of(network)
+    given = opt.network_of(network)
     if lost:
         from ocs_codesign.core.networks.builders import damaged
 
         given = damaged(given, lost)
+    if collective == opt.ALLTOALL:
+        if aggregation is not None or with_losses or with_slack or allreduce is not None:
+            raise click.UsageError(
+                "--losses, --slack, --allreduce and --aggregation are not for an alltoall"
+            )
+        given_by = (demand, sketch, relays)
+        return _exchange(_name(network), given, given_by, messages, bandwidth)
+    if demand is not None or sketch is not None or relays != "any" or messages:
+        text = "--demand, --sketch, --relays and --message are for --collective alltoall"
+        raise click.UsageError(text)
     unit = None if aggregation is None else unit_Bps(given, bandwidth)
     if unit is None and bandwidth is not None:
         raise click.UsageError("--bandwidth is for --aggregation: rates are in the links' unit")
@@ -107,16 +113,53 @@ def optimum(
 
             rates = in_network_rates(given, aggregation, unit)
             found = replace(found, aggregation=aggregation, in_network=rates)
-        files = {} if plot is None else {plot: _picture(found, plot)}
-    emit(optimum_json(found), json_path, optimum_sections(found), files)
-    return 0
+    figure = ("network.network_figure", found.allgather, found.name)
+    return answered("networks.optimum", found, figure=figure)
 
 
-def _picture(found: NetworkOptimum, plot: str) -> bytes:
-    from ocs_codesign.faces.pictures.files import figure_bytes
-    from ocs_codesign.faces.pictures.network import network_figure
+def _exchange(
+    name: str,
+    network: Network,
+    given_by: tuple[str | None, str | None, str],
+    messages: tuple[float, ...],
+    bandwidth: float | None,
+) -> Answer:
+    """The least time of an all-to-all on a network, of a demand, a sketch and relays."""
+    from ocs_codesign.schedules.exchange.optimum import exchange_optimum
+    from ocs_codesign.schedules.exchange.sketches import load_sketch, relays_of
 
-    return figure_bytes(network_figure(found.allgather, found.name), Path(plot).suffix)
+    demand, sketch, relays = given_by
+    if demand is not None and messages:
+        raise click.UsageError("--message is for the same from all to all: --demand has its bytes")
+    unit = None
+    if network.unit or bandwidth is not None:
+        unit = unit_Bps(network, bandwidth)
+    elif messages:
+        unit_Bps(network, None)
+    matrix, unit_bytes = (None, Fraction(1)) if demand is None else matrix_of(demand, network)
+    allowed = relays_of(relays, network)
+    guide = None if sketch is None else load_sketch(sketch, network)
+    if guide is not None and guide.relays is not None:
+        if allowed is not None:
+            raise click.UsageError("--relays are those of the --sketch")
+        allowed = guide.relays
+        relays = ", ".join(network.name(host) for host in allowed) or "none"
+    with progress("Finding the optimum"):
+        phases = None if guide is None else guide.phases
+        found = exchange_optimum(network, matrix, allowed, phases=phases)
+        free = found if guide is None else exchange_optimum(network, matrix)
+    sizes = tuple(exact(size) for size in messages) or (() if unit is None else _SHOWN_SIZES)
+    kept = None
+    if guide is not None:
+        from ocs_codesign.faces.answers.networks import Guided
+
+        kept = Guided(guide.names, free.value * unit_bytes, found.value / free.value)
+    answer = (name, found, unit_bytes, unit, sizes if demand is None else (), relays, kept)
+    figure = ("network.network_figure", found, name)
+    return answered("networks.exchange", *answer, figure=figure)
+
+
+_SHOWN_SIZES = (Fraction(2**20), Fraction(2**26), Fraction(2**30))
 
 
 def _name(text: str) -> str:
@@ -150,75 +193,68 @@ def _found(
 
 
 EACH_RAIL = "each-rail"
-_DESCRIBING = (
-    click.option("--servers", type=int, help="Number of servers."),
-    click.option("--gpus", type=int, help="GPUs of a server."),
-    click.option(
+_DESCRIPTION = together(
+    servers=option("--servers", type=int, help="Number of servers."),
+    gpus=option("--gpus", type=int, help="GPUs of a server."),
+    inner=option(
         "--inner",
         metavar="switch=QUANTITY|mesh=QUANTITY|NETWORK",
         help="What joins its GPUs: of each to the server's switch, between any two each way, or a "
         "network such as 'mi250(1)'.",
     ),
-    click.option("--nics", type=int, help="NICs of a server  [default: one a GPU]."),
-    click.option("--ports", type=int, help="Optical ports of a NIC."),
-    click.option("--port-bandwidth", metavar="QUANTITY", help="Of an optical port, each way."),
-    click.option(
+    nics=option("--nics", type=int, help="NICs of a server  [default: one a GPU]."),
+    ports=option("--ports", type=int, help="Optical ports of a NIC."),
+    port_bandwidth=option(
+        "--port-bandwidth", metavar="QUANTITY", help="Of an optical port, each way."
+    ),
+    nic_on=option(
         "--nic-on",
         type=click.Choice(["gpu", "shared", "switch"]),
         help="A NIC hangs on one GPU (default), on an equal part of them, or on the switch.",
     ),
-    click.option(
+    wiring=option(
         "--wiring",
         type=click.Choice(["rails", "each-rail", "across"]),
         help="A recipe for every rail (default), those of --designs for one each, in order, or "
         "one across all NICs.",
     ),
-    click.option(
+    relay=option(
         "--relay",
         type=click.Choice(["gpu", "nic"]),
         help="On the way data pass a GPU (default), or only NICs, from port to port.",
     ),
-    click.option(
+    bidirectional=option(
         "--bidirectional", is_flag=True, default=None, help="Every optical link has one back."
     ),
 )
 
 
-def _describing(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that describe a cluster."""
-    for option in reversed(_DESCRIBING):
-        command = option(command)
-    return command
-
-
-@click.command(short_help="Find what joins the NICs of servers of GPUs best.")
-@click.argument("file", type=INPUT, required=False)
-@_describing
-@click.option("--lost", multiple=True, metavar="NAME", help="What has failed; may be repeated.")
-@click.option("--designs", "recipes", multiple=True, help="Score this one; may be repeated.")
-@collective_choice(*GATHERING)
-@alpha_option
-@quantity_option("--message", parse_size, f"{MESSAGE}; may be repeated.", "messages", multiple=True)
-@pick_option
-@click.option(
-    "--out",
-    type=OUTPUT,
-    metavar="FILE",
-    help="Write the network of the best, or of the row picked, as JSON.",
-)
-@json_option
+@command(short_help="Find what joins the NICs of servers of GPUs best.")
 def cluster(
-    file: str | None,
-    lost: tuple[str, ...],
-    recipes: tuple[str, ...],
-    collective: str,
-    alpha: float | None,
-    messages: tuple[float, ...],
-    pick: int | None,
-    out: str | None,
-    json_path: str | None,
-    **described: Any,
-) -> None:
+    file: str | None = argument("file", type=opt.INPUT, required=False),
+    described: dict[str, Any] = _DESCRIPTION,
+    lost: tuple[str, ...] = option(
+        "--lost", multiple=True, metavar="NAME", help="What has failed; may be repeated."
+    ),
+    recipes: tuple[str, ...] = option(
+        "--designs", multiple=True, help="Score this one; may be repeated."
+    ),
+    collective: str = opt.collective_choice(*opt.GATHERING),
+    alpha: float | None = opt.alpha_option,
+    messages: tuple[float, ...] = messages_option,
+    machine: str | None = machine_option_of(
+        "With --message: a step takes the hop between nodes of a machine, and bytes pass at its "
+        "share of the peak, by the fastest protocol; a name such as dgx-h100, or a file that "
+        "calibrate has written."
+    ),
+    pick: int | None = opt.pick_option,
+    out: str | None = option(
+        "--out",
+        type=OUTPUT,
+        metavar="FILE",
+        help="Write the network of the best, or of the row picked, as JSON.",
+    ),
+) -> Answer:
     """Score what may join the NICs of servers of GPUs, by the exact optimum of the whole cluster.
 
     The cluster is described by options, by a cluster FILE (YAML or JSON; 'ocs-codesign fabric
@@ -238,10 +274,8 @@ def cluster(
           --port-bandwidth 200Gbps --out cluster.json
       ocs-codesign optimum cluster.json --no-allreduce
     """
-    check_outputs(json_path, out)
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.fabric.clusters import score_cluster
-    from ocs_codesign.faces.answers.networks import cluster_json, cluster_sections
     from ocs_codesign.faces.cli.handles import recipe_of
 
     each_rail = described["wiring"] == EACH_RAIL
@@ -250,7 +284,10 @@ def cluster(
     given = _cluster(file, described)
     alpha_s = given.alpha_s if alpha is None else exact(alpha)
     given = replace(given, lost=(*given.lost, *lost), alpha_s=alpha_s)
-    if (messages and alpha_s is None) or (alpha is not None and not messages):
+    real = machine_of(machine)
+    if real is not None and (alpha is not None or not messages):
+        raise click.UsageError("--machine is for --message, in place of --alpha")
+    if (messages and real is None and alpha_s is None) or (alpha is not None and not messages):
         raise click.UsageError("--alpha and --message are only given together")
     with progress("Searching"):
         found = score_cluster(
@@ -260,14 +297,13 @@ def cluster(
             [exact(size) for size in dict.fromkeys(messages)],
             each_rail=each_rail,
         )
-    sections: Iterable[Section] = cluster_sections(found)
-    best = found.best
-    if pick is not None:
-        rows = (*found.candidates, *found.dominated)
-        sections = picked([_recipes_of(one) for one in rows], pick)
-        best = rows[pick - 1]
-    files = {} if out is None else {out: _network_file(best.network)}
-    emit(cluster_json(found), json_path, sections, files)
+    if real is not None:
+        found = replace(found, model=real.cost_model(Fraction(1), given.cards[0].num_ports))
+    rows = (*found.candidates, *found.dominated)
+    answer = answered("networks.cluster", found).by_clock_of(real)
+    answer = answer.picked([_recipes_of(one) for one in rows], pick)
+    best = found.best if pick is None else rows[pick - 1]
+    return answer if out is None else replace(answer, files={out: _network_file(best.network)})
 
 
 def _recipes_of(design: ClusterDesign) -> tuple[Recipe, ...]:

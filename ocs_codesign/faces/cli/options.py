@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import click
 
 from ocs_codesign.core.collective import GATHERING as GATHERING_COLLECTIVES
-from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.collective import Collective, plain_collective
 from ocs_codesign.core.quantities import parse_bandwidth, parse_time
 from ocs_codesign.faces.answers.cost import Subject
-from ocs_codesign.faces.cli.output import STDOUT
+from ocs_codesign.faces.cli.commands import OUTPUT, argument, group, option
+from ocs_codesign.faces.cli.output import OUTPUTS, READ, STDOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ocs_codesign.core.network import Network
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.interop.wiring.wires import ReadOptions
 
 
 # Choices that are looked up when they are needed: what is listed then can be chosen.
@@ -84,6 +85,13 @@ def graph_formats(able: str) -> Callable[[], Mapping[str, Format[Any]]]:
     return names
 
 
+def scheduler_formats() -> Mapping[str, Any]:
+    """The files of schedulers."""
+    from ocs_codesign.interop.schedulers import SCHEDULER_FORMATS
+
+    return SCHEDULER_FORMATS
+
+
 def path_formats() -> Mapping[str, Any]:
     """The formats of path tables."""
     from ocs_codesign.schedules.paths.table_files import FORMATS
@@ -124,23 +132,6 @@ class _Input(click.Path):
 
 
 @final
-class _Picture(click.Path):
-    """A file for a picture, whose suffix says what kind."""
-
-    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
-        """The path; BadParameter if its suffix names no kind of picture."""
-        if value == STDOUT:
-            self.fail("a picture is a file: it cannot go to standard output", param, ctx)
-        from ocs_codesign.faces.pictures.files import check_suffix
-
-        try:
-            check_suffix(Path(value).suffix)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        return super().convert(value, param, ctx)
-
-
-@final
 class _Directory(click.Path):
     """A directory to write."""
 
@@ -159,31 +150,27 @@ class _Bundle(click.Path):
         """The path."""
         if value == STDOUT:
             self.fail("a bundle is a directory or a zip: it cannot come from a pipe", param, ctx)
+        from ocs_codesign.core.files.atomic import recovered
+
+        if recovered(Path(value)):
+            click.echo(f"{value}: an interrupted command had moved it away; it is back.", err=True)
         return super().convert(value, param, ctx)
 
 
 INPUT = _Input(readable=False)
 FILE = click.Path(readable=False)
-OUTPUT = click.Path(readable=False, allow_dash=True)
-PICTURE = _Picture(readable=False)
+PLACE = click.Path(readable=False, allow_dash=True)
 DIRECTORY = _Directory(readable=False)
 BUNDLE = _Bundle(readable=False)
 """Whether they can be read and written is said by those who do, in their words."""
 
-design_directory_option = click.option(
+design_directory_option = option(
     *("--out", "directory"),
     type=DIRECTORY,
     metavar="DIR",
     required=True,
     help="Where to save the design.",
 )
-
-
-def plot_option(what: str) -> Callable[..., Any]:
-    """The option --plot, a file for a picture of ``what``, as the argument ``plot``."""
-    return click.option(
-        "--plot", type=PICTURE, metavar="FILE", help=f"Draw {what}: .png, .svg or .pdf."
-    )
 
 
 def quantity_option(
@@ -193,7 +180,7 @@ def quantity_option(
     *names: str,
     multiple: bool = False,
     required: bool = False,
-) -> Callable[..., Any]:
+) -> Any:
     """An option whose value is a quantity with a unit, read by ``ocs_codesign.core.quantities``.
 
     One that is ``multiple`` may be repeated, or have several values with commas between them.
@@ -207,7 +194,7 @@ def quantity_option(
         except ValueError as error:
             raise click.BadParameter(str(error), ctx, param) from None
 
-    return click.option(
+    return option(
         *(name, *names),
         callback=read,
         metavar="QUANTITY",
@@ -219,7 +206,7 @@ def quantity_option(
 
 def settings_option(
     name: str, readers: Mapping[str, Callable[[str], Any] | None], text: str
-) -> Callable[..., Any]:
+) -> Any:
     """An option of several settings, ``a=1us,b``; those without a reader are said by their name.
 
     The argument is a dict of all settings, with True or None where they have no reader.
@@ -239,7 +226,7 @@ def settings_option(
                 raise click.BadParameter(f"{key}: {error}", ctx, param) from None
         return found
 
-    return click.option(name, callback=read, multiple=True, metavar="SETTING,...", help=text)
+    return option(name, callback=read, multiple=True, metavar="SETTING,...", help=text)
 
 
 def positive_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -255,28 +242,37 @@ def positive_time(ctx: click.Context, param: click.Parameter, value: str | None)
     return float(time_s)
 
 
-def alpha_option_of(text: str, *, required: bool = False) -> Callable[..., Any]:
+def alpha_option_of(text: str, *, required: bool = False) -> Any:
     """The option --alpha, explained by ``text``."""
     return quantity_option("--alpha", parse_time, text, required=required)
 
 
-def bandwidth_option_of(text: str, *, required: bool = False) -> Callable[..., Any]:
+def bandwidth_option_of(text: str, *, required: bool = False) -> Any:
     """The option --bandwidth, explained by ``text``."""
     return quantity_option("--bandwidth", parse_bandwidth, text, required=required)
 
 
-def delta_option(*, required: bool = False) -> Callable[..., Any]:
+def delta_option(*, required: bool = False) -> Any:
     """The option --delta."""
     text = "Dead time of a change of circuits, such as 10us."
     return quantity_option("--delta", parse_time, text, required=required)
 
 
+timeline_option = option(
+    "--timeline",
+    type=OUTPUT,
+    metavar="FILE",
+    help="Write what happens when as trace events, for Perfetto and chrome://tracing.",
+)
 ALPHA, EGRESS = "Time of a step, such as 10us.", "Total egress of a node, such as 100Gbps."
 alpha_option, bandwidth_option = alpha_option_of(ALPHA), bandwidth_option_of(EGRESS)
+latency_option = quantity_option(
+    "--latency", parse_time, "Latency of a link of a network that has none of its own, such as 1us."
+)
 delta_per_circuit_option = quantity_option(
     "--delta-per-circuit", parse_time, "Dead time more for every circuit that changes."
 )
-overlap_option = click.option(
+overlap_option = option(
     "--overlap/--serial",
     default=None,
     help="A plane changes while others send (default), or the whole fabric stops for every change.",
@@ -286,52 +282,51 @@ GATHERING = tuple(kind.name for kind in GATHERING_COLLECTIVES)
 ALLTOALL = Collective.ALLTOALL.name
 
 
-def collective_choice(*names: str) -> Callable[..., Any]:
+class _CollectiveName(click.Choice[str]):
+    """One of these collectives in any spelling: all-reduce, AllReduce, all_reduce."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert(plain_collective(value), param, ctx)
+
+
+def collective_choice(*names: str, **settings: Any) -> Any:
     """The option --collective with these choices, the first one the default."""
-    return click.option(
-        "--collective",
-        type=click.Choice(names, case_sensitive=False),
-        default=names[0],
-        show_default=True,
-        help="The collective operation.",
-    )
+    settings = {"help": "The collective operation."} | settings
+    if not {"default", "multiple"} & set(settings):
+        settings["default"] = names[0]
+    declared = ("--collective", "collectives") if "multiple" in settings else ("--collective",)
+    kind = _CollectiveName(names, case_sensitive=False)
+    return option(*declared, type=kind, **settings)
 
 
 collective_option = collective_choice(*GATHERING)
-json_option = click.option(
-    *("--json", "json_path"),
-    type=OUTPUT,
-    metavar="FILE",
-    help="Write the answer as JSON; - is standard output.",
-)
-fabric_option = click.option(
+fabric_option = option(
     *("--fabric", "fabric_path"),
     type=INPUT,
     metavar="FILE",
     required=True,
     help="The fabric file; - is standard input.",
 )
-pick_option = click.option(
+pick_option = option(
     "--pick",
     type=click.IntRange(min=1),
     metavar="ROW",
     help="Print only the recipes of this row of the answer, a line each.",
 )
-prefer_option = click.option(
+prefer_option = option(
     "--prefer",
     type=click.Choice(["any", "survivability"]),
     default="any",
-    show_default=True,
     help="Which planes: any, or those whose loss leaves most nodes connected.",
 )
-network_option = click.option(
+network_option = option(
     "--network",
     metavar="NETWORK",
     help="A network of hosts and switches instead of a recipe: a file, or a builder such as "
     "a100(2), as optimum takes it.",
 )
-recipe_argument = click.argument("recipe", required=False)
-graph_option = click.option(
+recipe_argument = argument("recipe", required=False)
+graph_option = option(
     "--graph", type=INPUT, metavar="FILE", help="A topology from a file instead of a recipe."
 )
 
@@ -354,25 +349,6 @@ def _read_ratio(ctx: click.Context, param: click.Parameter, value: str | None) -
     return float(digits + (exponent or "")) / (100 if percent else 1)
 
 
-_SOLVER_OPTIONS = (
-    click.option(
-        "--solver",
-        type=click.Choice(SOLVERS, case_sensitive=False),
-        help="Who solves: HiGHS (the default) or Gurobi, as far as its licence goes.",
-    ),
-    quantity_option("--time-limit", parse_time, "Time for solving, such as 60s."),
-    click.option(
-        "--gap",
-        callback=_read_ratio,
-        metavar="RATIO",
-        help="Be content so close to the bound, as in 0.01 or 1%.",
-    ),
-    click.option(
-        "--fallback", is_flag=True, help="Let HiGHS solve what Gurobi's licence does not allow."
-    ),
-)
-
-
 def network_of(text: str) -> Network:
     """The network in a file, or the one that a call of a builder or a recipe names."""
     from ocs_codesign.graphs.handle import asked_digits
@@ -383,13 +359,37 @@ def network_of(text: str) -> Network:
         from ocs_codesign.faces.cli.handles import recipe_of
 
         text = repr(recipe_of(text))
+    asked = _asked_beside()
     if is_file or not text.rstrip().endswith(")"):
-        from ocs_codesign.core.networks.formats import import_network
-
-        return import_network(text)
+        return _read_network(text, asked)
+    if asked.speeds or asked.without:
+        raise click.UsageError("--speed and --without are for networks in other people's files")
     from ocs_codesign.graphs.text import parse_network
 
     return parse_network(text)
+
+
+def _asked_beside() -> ReadOptions:
+    """What --speed and --without say."""
+    from ocs_codesign.interop.wiring.wires import ReadOptions
+
+    context = click.get_current_context(silent=True)
+    meta: dict[str, Any] = {} if context is None else context.meta
+    return ReadOptions.of(
+        *(meta.get(f"{OUTPUTS}.{name}") or () for name in ("link_speed", "without_link"))
+    )
+
+
+def _read_network(path: str, asked: ReadOptions) -> Network:
+    """The network in a file; what was read of somebody else's is said with the answer."""
+    from ocs_codesign.interop.wiring.registry import read_network
+
+    network, reading = read_network(path, asked)
+    context = click.get_current_context(silent=True)
+    if reading is not None and context is not None:
+        known = context.meta.setdefault(READ, [])
+        known += [reading] * (reading not in known)
+    return network
 
 
 @final
@@ -434,7 +434,10 @@ class GivenGraph:
         shape = topology if self.recipe is None else self.recipe
         if shape is None:
             raise ValueError("a graph file has a topology")
-        return Subject(self.recipe, self.graph_name, shape.num_nodes, shape.degree)
+        # The degree of a recipe's node is that of all; a network has bandwidths of its own.
+        is_graph = topology is not None and self.recipe is None and self.network is None
+        links = topology.num_links if topology is not None and is_graph else None
+        return Subject(self.recipe, self.graph_name, shape.num_nodes, shape.degree, links)
 
     def topology(self) -> Topology:
         """The topology, built or read."""
@@ -450,12 +453,31 @@ class GivenGraph:
 @final
 @dataclass(frozen=True, slots=True)
 class SolverChoice:
-    """What the options of ``solver_options`` say of how programs are to be solved."""
+    """How programs are to be solved."""
 
-    solver: str | None
-    time_limit_s: float | None
-    relative_gap: float | None
-    fallback: bool
+    solver: str | None = option(
+        "--solver",
+        type=click.Choice(SOLVERS, case_sensitive=False),
+        help="Who solves: HiGHS (the default) or Gurobi, as far as its licence goes.",
+    )
+    time_limit_s: float | None = quantity_option(
+        "--time-limit", parse_time, "Time for solving, such as 60s."
+    )
+    relative_gap: float | None = option(
+        "--gap",
+        callback=_read_ratio,
+        metavar="RATIO",
+        help="Be content so close to the bound, as in 0.01 or 1%.",
+    )
+    fallback: bool = option(
+        "--fallback", is_flag=True, help="Let HiGHS solve what Gurobi's licence does not allow."
+    )
+
+    def __post_init__(self) -> None:
+        if self.fallback and self.solver in {None, HIGHS}:
+            raise click.UsageError(
+                "--fallback solves with HiGHS what another --solver cannot take: name that one"
+            )
 
     @contextmanager
     def solving(self, default_limit_s: float | None = None) -> Iterator[Options]:
@@ -493,37 +515,8 @@ class SolverChoice:
 NO_CHOICE = SolverChoice(None, None, None, False)
 
 
-def solver_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options --solver, --time-limit, --gap and --fallback, as the argument ``choice``.
-
-    >>> @click.command()
-    ... @solver_options
-    ... def solve(choice: SolverChoice) -> None:
-    ...     click.echo(choice)
-    >>> solve(["--solver", "gurobi", "--time-limit", "60s", "--gap", "1%"], standalone_mode=False)
-    SolverChoice(solver='gurobi', time_limit_s=60.0, relative_gap=0.01, fallback=False)
-    """
-
-    @wraps(command)
-    def chosen(
-        *arguments: Any,
-        solver: str | None,
-        time_limit: float | None,
-        gap: float | None,
-        fallback: bool,
-        **others: Any,
-    ) -> Any:
-        if fallback and solver in {None, HIGHS}:
-            raise click.UsageError(
-                "--fallback solves with HiGHS what another --solver cannot take: name that one"
-            )
-        choice = SolverChoice(solver, time_limit, gap, fallback)
-        return command(*arguments, choice=choice, **others)
-
-    decorated: Callable[..., Any] = chosen
-    for option in reversed(_SOLVER_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+solving_options = group(SolverChoice)
+"""Of commands that solve programs."""
 
 
 def printable(name: str) -> str:

@@ -9,28 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.core.progress import tell_phase
-from ocs_codesign.core.quantities import parse_time
-from ocs_codesign.faces.cli.options import (
-    ALPHA,
-    COLD,
-    EGRESS,
-    FILE,
-    INPUT,
-    OUTPUT,
-    WARM,
-    SolverChoice,
-    alpha_option_of,
-    bandwidth_option_of,
-    delta_option,
-    delta_per_circuit_option,
-    json_option,
-    overlap_option,
-    plot_option,
-    printable,
-    quantity_option,
-    solver_options,
-)
-from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.core.quantities import parse_bandwidth, parse_time
+from ocs_codesign.faces.cli import options as opt
+from ocs_codesign.faces.cli.commands import OUTPUT, argument, command, option, together
+from ocs_codesign.faces.cli.output import Answer, answered
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -40,54 +22,42 @@ if TYPE_CHECKING:
     from ocs_codesign.circuits.legs.trace import Trace
     from ocs_codesign.circuits.planes.problem import PlanePlan, PlaneProblem
     from ocs_codesign.circuits.step_files import StepList
-    from ocs_codesign.faces.answers.plan import PlannedTrace
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.schedules.design import Question
     from ocs_codesign.search.pareto import Frontier
 
 
-@click.command(short_help="Plan when to change the topology over a trace of jobs.")
-@click.argument("trace", type=INPUT, metavar="TRACE")
-@click.option("--nodes", "num_nodes", type=click.IntRange(2), required=True, help="Nodes N.")
-@click.option("--degree", type=click.IntRange(1), required=True, help="Ports of a node d.")
-@click.option("--designs", multiple=True, metavar="RECIPE", help="A design; may be given often.")
-@click.option(
-    "--catalogue",
-    "catalogue_path",
-    type=FILE,
-    metavar="FILE",
-    help="Known designs from this catalogue, not the one shipped; beside --designs if both.",
-)
-@click.option("--bidirectional", is_flag=True, help="Designs with every link in both directions.")
-@delta_option(required=True)
-@delta_per_circuit_option
-@alpha_option_of(ALPHA, required=True)
-@bandwidth_option_of(EGRESS, required=True)
-@click.option(
-    "--start",
-    metavar="RECIPE",
-    default=COLD,
-    show_default=True,
-    help="The design held before the trace; cold: none, and the first one takes its dead time "
-    "too; warm: the first one is up already.",
-)
-@plot_option("the timeline")
-@json_option
+@command(short_help="Plan when to change the topology over a trace of jobs.", plot="the timeline")
 def plan(
-    trace: str,
-    num_nodes: int,
-    degree: int,
-    designs: tuple[str, ...],
-    catalogue_path: str | None,
-    bidirectional: bool,
-    delta: float,
-    delta_per_circuit: float | None,
-    alpha: float,
-    bandwidth: float,
-    start: str,
-    plot: str | None,
-    json_path: str | None,
-) -> None:
+    trace: str = argument("trace", type=opt.INPUT, metavar="TRACE"),
+    num_nodes: int = option("--nodes", type=click.IntRange(2), required=True, help="Nodes N."),
+    degree: int = option(
+        "--degree", type=click.IntRange(1), required=True, help="Ports of a node d."
+    ),
+    designs: tuple[str, ...] = option(
+        "--designs", multiple=True, metavar="RECIPE", help="A design; may be given often."
+    ),
+    catalogue_path: str | None = option(
+        "--catalogue",
+        type=opt.FILE,
+        metavar="FILE",
+        help="Known designs from this catalogue, not the one shipped; beside --designs if both.",
+    ),
+    bidirectional: bool = option(
+        "--bidirectional", is_flag=True, help="Designs with every link in both directions."
+    ),
+    delta: float = opt.delta_option(required=True),
+    delta_per_circuit: float | None = opt.delta_per_circuit_option,
+    alpha: float = opt.alpha_option_of(opt.ALPHA, required=True),
+    bandwidth: float = opt.bandwidth_option_of(opt.EGRESS, required=True),
+    start: str = option(
+        "--start",
+        metavar="RECIPE",
+        default=opt.COLD,
+        help="The design held before the trace; cold: none, and the first one takes its dead time "
+        "too; warm: the first one is up already.",
+    ),
+) -> Answer:
     """Plan which design a fabric of N nodes with d ports holds for which jobs of a TRACE.
 
     TRACE is a CSV file with the columns collective, message, and if wanted gap, gap_after and
@@ -103,19 +73,18 @@ def plan(
       ocs-codesign plan trace.csv --nodes 16 --degree 4 --delta 100us --alpha 10us \\
           --bandwidth 400Gbps
     """
-    check_outputs(json_path, plot)
     from ocs_codesign.circuits.change import Change
     from ocs_codesign.circuits.legs.trace import plan_trace
     from ocs_codesign.circuits.step_files import read_trace
     from ocs_codesign.core.cost import CostModel
-    from ocs_codesign.faces.answers.plan import PlannedTrace, plan_json, plan_sections
+    from ocs_codesign.faces.answers.plan import PlannedTrace
     from ocs_codesign.faces.cli.handles import recipe_of
     from ocs_codesign.schedules.design import Question
 
     question = Question(num_nodes, degree, bidirectional)
     model = CostModel(alpha, bandwidth)
-    cost = Change(delta, delta_per_circuit or 0, cold_start=start != WARM)
-    held = None if start in {COLD, WARM} else recipe_of(start)
+    cost = Change(delta, delta_per_circuit or 0, cold_start=start != opt.WARM)
+    held = None if start in {opt.COLD, opt.WARM} else recipe_of(start)
     with progress("Reading the trace"):
         jobs = read_trace(trace)
         tell_phase("Measuring designs")
@@ -125,13 +94,12 @@ def plan(
             question, list(named), catalogue_path, jobs, only_named=only_named
         )
         tell_phase("Planning")
-        tell_phase("Planning")
         planned = plan_trace(
             jobs, options, model, cost, start=None if held is None else list(named).index(held)
         )
-        answer = PlannedTrace(planned, printable(Path(trace).name), question, serving)
-        files = {} if plot is None else {plot: _figure(answer, Path(plot).suffix)}
-    emit(plan_json(answer), json_path, plan_sections(answer), files)
+        answer = PlannedTrace(planned, opt.printable(Path(trace).name), question, serving)
+    title = " nodes of degree "
+    return answered("plan.plan", answer, figure=("circuits.trace_figure", planned, title))
 
 
 def _options(
@@ -173,16 +141,6 @@ def _check_size(recipe: Recipe, question: Question) -> None:
         )
 
 
-def _figure(answer: PlannedTrace, suffix: str) -> bytes:
-    from ocs_codesign.faces.answers.plan import delta_text
-    from ocs_codesign.faces.pictures.circuits import trace_figure
-    from ocs_codesign.faces.pictures.files import figure_bytes
-
-    fabric = f"{answer.question.num_nodes} nodes of degree {answer.question.degree}"
-    title = f"{fabric}, delta {delta_text(answer.plan)}: which design is held"
-    return figure_bytes(trace_figure(answer.plan, title), suffix)
-
-
 # ``ocs-codesign planes``: which planes serve which steps, and when they change their circuits.
 
 
@@ -191,50 +149,49 @@ AUTO, MILP, FAST = "auto", "milp", "fast"
 METHODS = (AUTO, "labels", MILP, FAST)
 
 
-@click.command(short_help="Planes that change circuits while others send, for a list of steps.")
-@click.argument("steps", type=INPUT, metavar="STEPS")
-@click.option(
-    *("--planes", "num_planes"),
-    type=click.IntRange(min=1),
-    required=True,
-    help="Planes; a node has a port in each.",
+@command(
+    short_help="Planes that change circuits while others send, for a list of steps.",
+    plot="the planes over time",
 )
-@bandwidth_option_of("Bandwidth of a port in one plane, as 400Gb/s.", required=True)
-@delta_option(required=True)
-@delta_per_circuit_option
-@alpha_option_of("Time that a step takes on a plane besides its bytes.")
-@click.option(
-    "--start",
-    metavar="NAMES",
-    default=COLD,
-    show_default=True,
-    help="What the planes hold, as in ring,star,cold; cold: nothing, and the first configuration "
-    "takes its dead time too; warm: the first one is up already.",
-)
-@overlap_option
-@click.option(
-    "--barrier/--no-barrier",
-    default=True,
-    help="A step begins when the one before has arrived everywhere (default), or plane by plane.",
-)
-@click.option(
-    "--method",
-    type=click.Choice(METHODS, case_sensitive=False),
-    default=AUTO,
-    show_default=True,
-    help="How to plan; labels and milp prove the optimum, fast is for long lists.",
-)
-@plot_option("the planes over time")
-@solver_options
-@json_option
 def planes(
-    steps: str,
-    method: str,
-    plot: str | None,
-    choice: SolverChoice,
-    json_path: str | None,
-    **fabric: Any,
-) -> None:
+    steps: str = argument("steps", type=opt.INPUT, metavar="STEPS"),
+    method: str = option(
+        "--method",
+        type=click.Choice(METHODS, case_sensitive=False),
+        default=AUTO,
+        help="How to plan; labels and milp prove the optimum, fast is for long lists.",
+    ),
+    choice: opt.SolverChoice = opt.solving_options,
+    fabric: dict[str, Any] = together(
+        num_planes=option(
+            "--planes",
+            type=click.IntRange(min=1),
+            required=True,
+            help="Planes; a node has a port in each.",
+        ),
+        bandwidth=opt.bandwidth_option_of(
+            "Bandwidth of a port in one plane, as 400Gb/s.", required=True
+        ),
+        delta=opt.delta_option(required=True),
+        delta_per_circuit=opt.delta_per_circuit_option,
+        alpha=opt.alpha_option_of("Time that a step takes on a plane besides its bytes."),
+        start=option(
+            "--start",
+            metavar="NAMES",
+            default=opt.COLD,
+            help="What the planes hold, as in ring,star,cold; cold: nothing, and the first "
+            "configuration takes its dead time too; warm: the first one is up already.",
+        ),
+        overlap=opt.overlap_option,
+        barrier=option(
+            "--barrier/--no-barrier",
+            default=True,
+            show_default=False,
+            help="A step begins when the one before has arrived everywhere (default), or plane by "
+            "plane.",
+        ),
+    ),
+) -> Answer:
     """Plan which planes serve the steps in STEPS, and when each changes its circuits.
 
     STEPS is CSV with the columns configuration and size, and count if a step comes several times,
@@ -250,37 +207,30 @@ def planes(
     """
     if method not in (AUTO, MILP):
         choice.check_unused(f"--method {AUTO} or {MILP}")
-    check_outputs(plot, json_path)
     from ocs_codesign.circuits.step_files import read_steps
-    from ocs_codesign.faces.answers.planes import PlanesAnswer, planes_json, planes_sections
+    from ocs_codesign.faces.answers.planes import PlanesAnswer
 
     holds, cold_start = _held(fabric.pop("start"), fabric["num_planes"])
     listed = read_steps(steps).with_held(name for name in holds if name is not None)
     plans = _plans(_problem(listed, holds, cold_start=cold_start, **fabric), method, choice)
-    answer = PlanesAnswer(printable(Path(steps).name), listed, *plans)
-    files: dict[str, bytes] = {}
-    if plot is not None:
-        from ocs_codesign.faces.pictures import figure_bytes
-        from ocs_codesign.faces.pictures.circuits import planes_figure
-
-        figure = planes_figure(answer.plan, listed.names, answer.file)
-        files[plot] = figure_bytes(figure, Path(plot).suffix)
-    emit(planes_json(answer), json_path, planes_sections(answer), files)
+    answer = PlanesAnswer(opt.printable(Path(steps).name), listed, *plans)
+    figure = ("circuits.planes_figure", answer.plan, listed.names, answer.file)
+    return answered("planes.planes", answer, figure=figure)
 
 
 def _held(text: str, num_planes: int) -> tuple[list[str | None], bool]:
     """The name of what every plane holds, None for nothing, and whether that costs a change."""
-    names = [COLD if name.strip() == "-" else name.strip() for name in text.split(",")]
-    if names in ([COLD], [WARM]):
+    names = [opt.COLD if name.strip() == "-" else name.strip() for name in text.split(",")]
+    if names in ([opt.COLD], [opt.WARM]):
         names *= num_planes
     if len(names) != num_planes:
         raise click.UsageError(
             f"--start names {len(names)} configurations for {num_planes} planes: "
-            f"give one for each, {COLD} or {WARM} for a plane that holds nothing"
+            f"give one for each, {opt.COLD} or {opt.WARM} for a plane that holds nothing"
         )
-    if COLD in names and WARM in names:
-        raise click.UsageError(f"--start is {text}: planes that hold nothing are {COLD} or {WARM}")
-    return [None if name in (COLD, WARM) else name for name in names], WARM not in names
+    if opt.COLD in names and opt.WARM in names:
+        raise click.UsageError("planes that hold nothing are cold or warm, all alike")
+    return [None if name in (opt.COLD, opt.WARM) else name for name in names], opt.WARM not in names
 
 
 def _problem(
@@ -324,7 +274,7 @@ def _problem(
 
 
 def _plans(
-    problem: PlaneProblem, method: str, choice: SolverChoice
+    problem: PlaneProblem, method: str, choice: opt.SolverChoice
 ) -> tuple[PlanePlan, PlanePlan, PlanePlan | None]:
     """The plan, and what it is compared with: the other rule of changes, and no changes."""
     from ocs_codesign.circuits.planes.plan import plan_planes, static_plan_of_planes
@@ -343,45 +293,45 @@ def _plans(
 _EXACT_NODES, _EXACT_TIME_S = 10**12, 60.0
 
 
-@click.command(short_help="Configurations of circuit switches for a demand matrix.")
-@click.argument("matrix", type=INPUT, metavar="FILE")
-@delta_option(required=True)
-@bandwidth_option_of("Bandwidth of one circuit, such as 100Gbps.", required=True)
-@click.option(
-    "--switches",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Circuit switches side by side; every node has a circuit on each.",
+@command(
+    short_help="Configurations of circuit switches for a demand matrix.", plot="demand and switches"
 )
-@click.option(
-    "--unit", metavar="UNIT", help="What entries without a unit count, as MiB, or 8KiB a token."
-)
-@click.option("--exact", is_flag=True, help="Search all plans: for up to 8 nodes.")
-@quantity_option(
-    "--time-limit", parse_time, "Time for planning, used up unless a plan is proven optimal."
-)
-@click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, help="Of the local search (default 0)."
-)
-@click.option(
-    *("--out", "plan_path"), type=OUTPUT, metavar="FILE", help="Write the configurations as CSV."
-)
-@plot_option("demand and switches")
-@json_option
 def demand(
-    matrix: str,
-    delta: float,
-    bandwidth: float,
-    switches: int,
-    unit: str | None,
-    exact: bool,
-    time_limit: float | None,
-    seed: int,
-    plan_path: str | None,
-    plot: str | None,
-    json_path: str | None,
-) -> None:
+    matrix: str = argument("matrix", type=opt.INPUT, metavar="FILE"),
+    delta: float | None = opt.delta_option(),
+    bandwidth: float = opt.bandwidth_option_of(
+        "Bandwidth of one circuit, such as 100Gbps.", required=True
+    ),
+    ports: int | None = option(
+        "--ports",
+        type=click.IntRange(1, 64),
+        help="Divide so many ports of a server between circuits that stay and a packet network.",
+    ),
+    packet_bandwidth: float | None = opt.quantity_option(
+        "--packet-bandwidth",
+        parse_bandwidth,
+        "With --ports: of a port into the packet network  [default: that of a circuit].",
+    ),
+    switches: int = option(
+        "--switches",
+        type=click.IntRange(min=1),
+        default=1,
+        help="Circuit switches side by side; every node has a circuit on each.",
+    ),
+    unit: str | None = option(
+        "--unit", metavar="UNIT", help="What entries without a unit count, as MiB, or 8KiB a token."
+    ),
+    exact: bool = option("--exact", is_flag=True, help="Search all plans: for up to 8 nodes."),
+    time_limit: float | None = opt.quantity_option(
+        "--time-limit", parse_time, "Time for planning, used up unless a plan is proven optimal."
+    ),
+    seed: int = option(
+        "--seed", type=click.IntRange(0, 2**31 - 1), default=0, help="Of the local search."
+    ),
+    plan_path: str | None = option(
+        "--out", type=OUTPUT, metavar="FILE", help="Write the configurations as CSV."
+    ),
+) -> Answer:
     """Plan configurations of circuit switches that serve the demand matrix in FILE.
 
     FILE is CSV, JSON or npy: entry i, j is what node i has for node j, in bytes, in --unit, or with
@@ -394,12 +344,20 @@ def demand(
       ocs-codesign example .
       ocs-codesign demand demand.csv --delta 20us --bandwidth 400Gbps
     """
-    check_outputs(plan_path, plot, json_path)
     from ocs_codesign.circuits.demand.planner import demand_baselines, plan_demand
     from ocs_codesign.circuits.matrix_files import plan_csv, read_demand
-    from ocs_codesign.faces.answers.planes import demand_json, demand_sections
 
     demand_matrix = read_demand(matrix, unit)
+    if ports is not None:
+        if delta is not None or exact or plan_path is not None or switches > 1:
+            text = (
+                "--delta, --exact, --switches and --out are for circuits that change: not --ports"
+            )
+            raise click.UsageError(text)
+        packets = bandwidth if packet_bandwidth is None else packet_bandwidth
+        return _divided(matrix, demand_matrix, ports, (bandwidth, packets))
+    if delta is None or packet_bandwidth is not None:
+        raise click.UsageError("give --delta, or --ports for circuits that stay")
     effort = _effort(demand_matrix, exact, time_limit, seed)
     with progress("Planning"):
         plan = plan_demand(demand_matrix, delta, switches, bandwidth, effort)
@@ -407,13 +365,22 @@ def demand(
     files: dict[str, bytes] = {}
     if plan_path is not None:
         files[plan_path] = plan_csv(plan, demand_matrix.names).encode()
-    if plot is not None:
-        from ocs_codesign.faces.pictures import figure_bytes
-        from ocs_codesign.faces.pictures.circuits import demand_figure
+    answer = (opt.printable(Path(matrix).name), demand_matrix.names, plan, baselines)
+    figure = ("circuits.demand_figure", plan)
+    return answered("planes.demand", *answer, files=files, figure=figure)
 
-        files[plot] = figure_bytes(demand_figure(plan), Path(plot).suffix)
-    answer = (printable(Path(matrix).name), demand_matrix.names, plan, baselines)
-    emit(demand_json(*answer), json_path, demand_sections(*answer), files)
+
+def _divided(
+    matrix: str, demand: DemandMatrix, ports: int, bandwidths: tuple[float, float]
+) -> Answer:
+    """Ports divided between circuits that stay and packets."""
+    from ocs_codesign.circuits.demand.split import port_splits
+    from ocs_codesign.core.quantities import exact as exactly
+
+    with progress("Dividing ports"):
+        splits = port_splits(demand, ports, exactly(bandwidths[0]), exactly(bandwidths[1]))
+    answer = (opt.printable(Path(matrix).name), demand, splits, *bandwidths)
+    return answered("planes.split", *answer)
 
 
 def _effort(demand: DemandMatrix, exact: bool, time_limit: float | None, seed: int) -> DemandEffort:

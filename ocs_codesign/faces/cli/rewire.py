@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import parse_time
+from ocs_codesign.faces.cli import options as opt
+from ocs_codesign.faces.cli.commands import argument, command, option, together
 from ocs_codesign.faces.cli.deployed import (
     WHERE,
     archive_option,
@@ -15,23 +18,15 @@ from ocs_codesign.faces.cli.deployed import (
     bundle_option,
     check_asked,
     read,
+    refusals,
     splice_of,
     splice_option,
     spliced_bundle,
     what_if_option,
+    where_to,
     write,
 )
-from ocs_codesign.faces.cli.options import (
-    BUNDLE,
-    INPUT,
-    OUTPUT,
-    GivenGraph,
-    delta_option,
-    delta_per_circuit_option,
-    json_option,
-    quantity_option,
-)
-from ocs_codesign.faces.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.faces.cli.output import STDOUT, Answer, answered, asked_output, check_outputs
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -39,6 +34,7 @@ if TYPE_CHECKING:
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.fabric.bundle.write.bundle import BundlePlace
     from ocs_codesign.fabric.description import PortModel
+    from ocs_codesign.faces.answers.sections import Section
 
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
@@ -46,68 +42,71 @@ PORT_MODELS = ("simplex", "two-sided", "matching")
 HOSTS_CHANGE = "circuits change between the same hosts"
 
 
-@click.command(short_help="Change circuits from one topology to another, in stages.")
-@click.argument("ends", nargs=-1, metavar="[FROM] [TO]")
-@bundle_option
-@what_if_option
-@click.option(
-    *("--start", "held_path"),
-    type=INPUT,
-    metavar="FILE",
-    help="The cross-connects that are up now, instead of FROM: a CSV of switch (or plane) and id.",
-)
-@click.option(
-    "--without",
-    metavar="HOST",
-    multiple=True,
-    help="TO is what is left without it, its circuits joined: a host of the bundle, or the number "
-    "of a node of FROM; repeat it.",
-)
-@splice_option
-@click.option(
-    "--port-model",
-    type=click.Choice(PORT_MODELS),
-    help="What a plane can hold (default: as the profile says, else simplex).",
-)
-@click.option(
-    "--planes",
-    type=click.IntRange(1, 4096),
-    help="Planes there are (default: as both need); more than both together are left idle.",
-)
-@click.option("--free-hosts", is_flag=True, help="Choose which host is which node, too.")
-@click.option("--profile", metavar="NAME", help="Switches of this make, such as polatis-384.")
-@delta_option()
-@delta_per_circuit_option
-@click.option("--plane-stops", is_flag=True, help="A plane is dark as a whole while it changes.")
-@quantity_option("--time-limit", parse_time, "Time for the search (default 60s).")
-@click.option("--seed", type=click.IntRange(0), help="Seed of local searches (default 0).")
-@click.option(
-    "--out",
-    type=OUTPUT,
-    metavar="PATH",
-    help="Where to put the changed bundle (default: that of --bundle); with --what-if a CSV of all "
-    "cross-connects, in their order.",
-)
-@archive_option
-@json_option
+@command(short_help="Change circuits from one topology to another, in stages.")
 def rewire(
-    ends: tuple[str, ...],
-    bundle: str | None,
-    what_if: bool,
-    held_path: str | None,
-    without: tuple[str, ...],
-    where: str | None,
-    out: str | None,
-    archive_path: str | None,
-    json_path: str | None,
-    seed: int | None,
-    **invented: Any,
-) -> int:
+    ends: tuple[str, ...] = argument("ends", nargs=-1, metavar="[FROM] [TO]"),
+    bundle: str | None = bundle_option,
+    what_if: bool = what_if_option,
+    held_path: str | None = option(
+        "--start",
+        type=opt.INPUT,
+        metavar="FILE",
+        help="The cross-connects that are up now, instead of FROM: a CSV of switch (or plane) and "
+        "id.",
+    ),
+    without: tuple[str, ...] = option(
+        "--without",
+        metavar="HOST",
+        multiple=True,
+        help="TO is what is left without it, its circuits joined: a host of the bundle, or the "
+        "number of a node of FROM; repeat it.",
+    ),
+    where: str | None = splice_option,
+    done: bool = option("--done", is_flag=True, help="The work that a bundle plans has been done."),
+    seed: int | None = option(
+        "--seed", type=click.IntRange(0), help="Seed of local searches (default 0)."
+    ),
+    out: str | None = option(
+        "--out",
+        type=opt.PLACE,
+        metavar="PATH",
+        help="Where to put the changed bundle (default: that of --bundle); with --what-if a CSV of"
+        " all cross-connects, in their order.",
+    ),
+    archive_path: str | None = archive_option,
+    invented: dict[str, Any] = together(
+        port_model=option(
+            "--port-model",
+            type=click.Choice(PORT_MODELS),
+            help="What a plane can hold (default: as the profile says, else simplex).",
+        ),
+        planes=option(
+            "--planes",
+            type=click.IntRange(1, 4096),
+            help="Planes there are (default: as both need); more than both together are left idle.",
+        ),
+        free_hosts=option(
+            "--free-hosts", is_flag=True, help="Choose which host is which node, too."
+        ),
+        profile=option(
+            "--profile", metavar="NAME", help="Switches of this make, such as polatis-384."
+        ),
+        delta=opt.delta_option(),
+        delta_per_circuit=opt.delta_per_circuit_option,
+        plane_stops=option(
+            "--plane-stops", is_flag=True, help="A plane is dark as a whole while it changes."
+        ),
+        time_limit=opt.quantity_option(
+            "--time-limit", parse_time, "Time for the search (default 60s)."
+        ),
+    ),
+) -> Answer:
     """Plan the change of circuits to TO, and bring a bundle to what it is afterwards.
 
     With --bundle, TO is one of its configurations: the stages lead from the cross-connects of the
     configuration that is up (FROM, if given, must be it), or from those of --start, to those of TO,
-    and the bundle then says that TO is up.
+    and the bundle says that TO is planned, with the work. When that is done, by this or another
+    command, --done says so: then TO is up, and other work can be planned.
 
     With --what-if and no bundle, FROM and TO are recipes or graph files. The planes of the new
     topology are chosen such that the fewest circuits have to be made, with a proof or a bound. A
@@ -138,15 +137,18 @@ def rewire(
         raise click.UsageError("--start and --without: TO is what is left of FROM, so give FROM")
     if where is not None and not without:
         raise click.UsageError("--splice is how circuits of hosts are joined: name them --without")
+    if done and (bundle is None or what_if or ends or without or held_path):
+        raise click.UsageError("--done is for the planned work of a --bundle, and nothing else")
     if bundle is not None:
+        if done:
+            return _reported(bundle, where_to(bundle, out, archive_path))
         if without:
-            place = asked_place(bundle, out, archive_path, json_path, what_if=what_if)
-            return _without(ends, bundle, place, without, where, json_path, seed or 0)
+            place = asked_place(bundle, out, archive_path, what_if=what_if)
+            return _without(ends, bundle, place, without, where, seed or 0)
         if not ends:
             raise click.UsageError("give TO, a configuration of the bundle, or --without hosts")
-        place = asked_place(bundle, out, archive_path, json_path, what_if=what_if)
-        _deployed(ends, bundle, place, held_path, json_path)
-        return 0
+        place = asked_place(bundle, out, archive_path, what_if=what_if)
+        return _deployed(ends, bundle, place, held_path)
     if without and not ends:
         raise click.UsageError("give FROM, of which nodes are lost")
     if where == WHERE[0]:
@@ -157,8 +159,7 @@ def rewire(
         raise click.UsageError("give FROM, or --start FILE, and TO")
     if archive_path is not None:
         raise click.UsageError("--archive is for a changed bundle: give --bundle")
-    _asked(ends, held_path, without, out, json_path, seed=seed or 0, **invented)
-    return 0
+    return _asked(ends, held_path, without, out, seed=seed or 0, **invented)
 
 
 def _without(
@@ -167,33 +168,33 @@ def _without(
     place: BundlePlace | None,
     without: tuple[str, ...],
     where: str | None,
-    json_path: str | None,
     seed: int,
-) -> int:
+) -> Answer:
     """What is up in a bundle, without hosts."""
-    check_outputs(json_path)
     from ocs_codesign.fabric.deployments.deploy import Failures
 
-    with progress("Reading files"):
+    with progress("Reading files"), refusals("repaired"):
         deployment = read(bundle)
         if ends and ends[0] != deployment.up:
             raise ValueError(f"{deployment.up!r} is up, not {ends[0]!r}")
         lost = Failures(without)
-        return spliced_bundle(deployment, lost, where or WHERE[0], place, json_path, seed)
+        return spliced_bundle(deployment, lost, where or WHERE[0], place, seed)
+
+
+def _reported(bundle: str, place: BundlePlace) -> Answer:
+    """The planned work of a bundle is done."""
+    with progress("Reading files"):
+        deployment = read(bundle).reported()
+        write(deployment, place)
+    return answered("deploy.deployed", deployment, place)
 
 
 def _deployed(
-    ends: tuple[str, ...],
-    bundle: str,
-    place: BundlePlace | None,
-    held_path: str | None,
-    json_path: str | None,
-) -> None:
+    ends: tuple[str, ...], bundle: str, place: BundlePlace | None, held_path: str | None
+) -> Answer:
     """From what is up in a bundle to another of its configurations."""
-    check_outputs(json_path)
     from ocs_codesign.fabric.deployments.day_two import rewired
     from ocs_codesign.fabric.files.held_files import read_joined_ports
-    from ocs_codesign.faces.answers.deploy import change_json, change_sections
 
     with progress("Reading files"):
         deployment = read(bundle)
@@ -204,8 +205,7 @@ def _deployed(
         changed, change = rewired(deployment, ends[-1], held)
         if place is not None:
             write(changed, place)
-    answer = change_json(changed, change, place)
-    emit(answer, json_path, change_sections(changed, change, place))
+    return answered("deploy.change", changed, change, place)
 
 
 def _asked(
@@ -213,7 +213,6 @@ def _asked(
     held_path: str | None,
     without: tuple[str, ...],
     out: str | None,
-    json_path: str | None,
     *,
     port_model: str | None,
     planes: int | None,
@@ -224,11 +223,11 @@ def _asked(
     plane_stops: bool,
     time_limit: float | None,
     seed: int,
-) -> None:
+) -> Answer:
     """Between topologies on circuits that are invented."""
     if profile is not None and (delta is not None or delta_per_circuit is not None):
         raise click.UsageError("--profile says the dead time: --delta is for switches without one")
-    check_outputs(json_path, out)
+    check_outputs(asked_output("json"), out)
     from ocs_codesign.circuits.change import Change
     from ocs_codesign.core.lp import Options
     from ocs_codesign.fabric.files.held_files import read_plane_state
@@ -238,13 +237,9 @@ def _asked(
     from ocs_codesign.fabric.rewiring.minimum import TIME_LIMIT_S, is_kept, minimum_rewiring
     from ocs_codesign.fabric.rewiring.stages import staged
     from ocs_codesign.fabric.rewiring.state import plane_state
-    from ocs_codesign.faces.answers.deploy import INVENTED, choice_facts, choice_json
-    from ocs_codesign.faces.answers.rewire import (
-        RewiringAnswer,
-        plan_csv,
-        rewiring_json,
-        rewiring_sections,
-    )
+    from ocs_codesign.faces.answers.declared import records
+    from ocs_codesign.faces.answers.deploy import INVENTED, choice_facts
+    from ocs_codesign.faces.answers.rewire import RewiringAnswer, plan_csv
     from ocs_codesign.faces.answers.sections import Facts
 
     with progress("Choosing planes"):
@@ -289,12 +284,15 @@ def _asked(
         names = (held_name, name)
         answer = RewiringAnswer(names, fixed, free, without_choice, plan, cost is not None)
     files = {} if out is None else {out: plan_csv(plan)}
-    sections = [INVENTED, *rewiring_sections(answer, None if out == STDOUT else out)]
+    found = answered(
+        "rewire.rewiring", answer, written_to=None if out == STDOUT else out, files=files
+    )
+    told: list[Section] = [INVENTED]
     invented: dict[str, Any] = {"what_if": True, "note": INVENTED}
     if lost is not None:
-        sections[1:1] = [Facts(*choice_facts(lost.choice)), ""]
-        invented["splice"] = choice_json(lost.choice)
-    emit({**rewiring_json(answer), **invented}, json_path, sections, files)
+        told += [Facts(*choice_facts(lost.choice)), ""]
+        invented["splice"] = records()["splice_choice"].json(lost.choice)
+    return replace(found, json={**found.json, **invented}, sections=[*told, *found.sections])
 
 
 def _named_topology(text: str) -> tuple[str, Topology]:
@@ -305,7 +303,7 @@ def _named_topology(text: str) -> tuple[str, Topology]:
 
     is_recipe = "(" in text or asked_digits(text) is not None
     is_file = not is_recipe or Path(text).is_file()
-    given = GivenGraph.of(None, text) if is_file else GivenGraph.of(text, None)
+    given = opt.GivenGraph.of(None, text) if is_file else opt.GivenGraph.of(text, None)
     return given.name, given.topology()
 
 
@@ -345,23 +343,17 @@ def _switches(
 NEGATIVE = 1
 
 
-@click.command("verify-bundle", short_help="Check a bundle from its cables and circuits up.")
-@click.argument("bundle", type=BUNDLE, metavar="DIR|ZIP")
-@click.option(
-    "--observed",
-    type=INPUT,
-    metavar="NEIGHBOURS.csv",
-    help="Neighbours that were heard: local_host,local_port,remote_host,remote_port.",
-)
-@click.option(
-    *("--top", "limit"),
-    type=click.IntRange(1),
-    default=1000,
-    show_default=True,
-    help="Findings to list.",
-)
-@json_option
-def verify_bundle(bundle: str, observed: str | None, limit: int, json_path: str | None) -> int:
+@command("verify-bundle", short_help="Check a bundle from its cables and circuits up.")
+def verify_bundle(
+    bundle: str = argument("bundle", type=opt.BUNDLE, metavar="DIR|ZIP"),
+    observed: str | None = option(
+        "--observed",
+        type=opt.INPUT,
+        metavar="NEIGHBOURS.csv",
+        help="Neighbours that were heard: local_host,local_port,remote_host,remote_port.",
+    ),
+    limit: int = option("--top", type=click.IntRange(1), default=1000, help="Findings to list."),
+) -> Answer:
     """Follow the light through the cables and cross-connects of the bundle in DIR or ZIP.
 
     The topology that it makes is compared with all graphs and tables, the schedules are replayed
@@ -376,11 +368,8 @@ def verify_bundle(bundle: str, observed: str | None, limit: int, json_path: str 
       ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
       ocs-codesign verify-bundle bundle
     """
-    check_outputs(json_path)
     from ocs_codesign.fabric.bundle.verify import check_bundle
-    from ocs_codesign.faces.answers.rewire import verify_bundle_json, verify_bundle_sections
 
     with progress("Reading files"):
         verdict = check_bundle(bundle, observed, limit=limit)
-    emit(verify_bundle_json(verdict), json_path, verify_bundle_sections(verdict))
-    return 0 if verdict.ok else NEGATIVE
+    return answered("rewire.verify_bundle", verdict, code=0 if verdict.ok else NEGATIVE)

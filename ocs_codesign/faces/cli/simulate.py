@@ -10,27 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.core.quantities import exact, parse_bandwidth, parse_time
+from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.aggregation import aggregation_option, in_network
+from ocs_codesign.faces.cli.commands import argument, command, option, together
 from ocs_codesign.faces.cli.files import exported_design
-from ocs_codesign.faces.cli.message_options import message_option_of
-from ocs_codesign.faces.cli.options import (
-    ALLTOALL,
-    FILE,
-    GATHERING,
-    bandwidth_option_of,
-    collective_choice,
-    json_option,
-    network_of,
-    plot_option,
-    quantity_option,
-    settings_option,
-)
-from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli.machine_options import clock_of, machine_option
+from ocs_codesign.faces.cli.message_options import message_option_of, unit_Bps, whole_ticks
+from ocs_codesign.faces.cli.output import Answer, answered, asked_output
 from ocs_codesign.faces.cli.progress import progress
 from ocs_codesign.faces.cli.saved import design_of, own_network
-from ocs_codesign.faces.cli.units import unit_Bps, whole_ticks
 
 if TYPE_CHECKING:
+    from ocs_codesign.core.machines.machine import RealMachine
     from ocs_codesign.core.network import Network, Routes
     from ocs_codesign.core.networks.aggregation import AggregationProfile
     from ocs_codesign.faces.answers.compare import Simulation
@@ -42,6 +33,9 @@ ASTRA_SIM = "astra-sim"
 ARRIVED, QUEUED, ANY = "arrived", "queued", "any"
 MAX_BOUND_LINKS = 10_000
 MAX_SWITCHED_BOUND_LINKS = 400
+
+
+AS_ASTRA_SIM = "ASTRA-sim's nanoseconds where nothing is added up, within 5 % else"
 
 
 def _pair_rule(text: str) -> str:
@@ -56,68 +50,76 @@ RULES = {
     "memory": parse_bandwidth,
     "blocking": None,
     "next-on-pair": _pair_rule,
+    "store-and-forward": None,
     ASTRA_SIM: None,
 }
 
 
-@click.command(short_help="Run a design on a network's clock, event by event.")
-@click.argument("design", type=FILE, metavar="DESIGN")
-@click.option(
-    "--network",
-    metavar="NETWORK",
-    help="The network that it runs on: a file, or a builder such as a100(2) (default: the design's "
-    "own links).",
+@command(
+    short_help="Run a design on a network's clock, event by event.",
+    plot="what the busiest links do when, and how long all of them are used",
 )
-@collective_choice(*GATHERING)
-@message_option_of(required=True)
-@quantity_option("--latency", parse_time, "Latency of every link (default: the network's own).")
-@bandwidth_option_of(
-    "Largest total egress of a host, such as 100Gbps, where the network has no unit."
-)
-@click.option(
-    *("--barrier", "barriers"), is_flag=True, help="Every step waits for all of the one before."
-)
-@click.option(
-    "--cut-through", is_flag=True, help="A message goes on when its head has come, not all of it."
-)
-@quantity_option("--delta", parse_time, "Dark time of ports that change circuits (default: 0s).")
-@click.option(
-    "--serial",
-    "stops",
-    is_flag=True,
-    help="Everything stops while circuits change, not their ports alone.",
-)
-@settings_option(
-    "--rules",
-    RULES,
-    "Of the clock: overhead=TIME that a node takes for every send and receive; "
-    "injection=BANDWIDTH of all ports of a node together; memory=BANDWIDTH, in which a byte is "
-    "added; blocking, where a link is free when a message has arrived, not when it left; "
-    "next-on-pair=arrived (default), queued or any: when the next transfer between two nodes may "
-    "begin; astra-sim: bytes become ticks in doubles with GB/s of 2^30 bytes, not exactly.",
-)
-@aggregation_option(
-    "DESIGN is a network, whose switches add up an allreduce packet by packet, as NAME says."
-)
-@plot_option("what the busiest links do when, and how long all of them are used")
-@json_option
 def simulate(
-    design: str,
-    network: str | None,
-    collective: str,
-    message: float,
-    aggregation: AggregationProfile | None,
-    plot: str | None,
-    json_path: str | None,
-    rules: dict[str, Any],
-    **options: Any,
-) -> int:
+    design: str = argument("design", type=opt.FILE, metavar="DESIGN"),
+    network: str | None = option(
+        "--network",
+        metavar="NETWORK",
+        help="The network that it runs on: a file, or a builder such as a100(2) (default: the "
+        "design's own links).",
+    ),
+    collective: str = opt.collective_choice(*opt.GATHERING),
+    message: float = message_option_of(required=True),
+    rules: dict[str, Any] = opt.settings_option(
+        "--rules",
+        RULES,
+        "Of the clock: overhead=TIME that a node takes for every send and receive; "
+        "injection=BANDWIDTH of all ports of a node together; memory=BANDWIDTH, in which a byte is"
+        " added; blocking, where a link is free when a message has arrived, not when it left; "
+        "next-on-pair=arrived, queued or any: when the next transfer between two nodes may begin "
+        "(default: arrived, over switches queued); store-and-forward, where switches wait for all "
+        "of a message; astra-sim: arrived and store-and-forward, and bytes become ticks in doubles"
+        " with GB/s of 2^30 bytes: the nanoseconds of the exported trace where nothing is added "
+        "up, within 5 % where messages wait for sums.",
+    ),
+    aggregation: AggregationProfile | None = aggregation_option(
+        "DESIGN is a network, whose switches add up an allreduce packet by packet, as NAME says."
+    ),
+    timeline: str | None = opt.timeline_option,
+    options: dict[str, Any] = together(
+        machine=machine_option,
+        latency=opt.quantity_option(
+            "--latency", parse_time, "Latency of every link (default: the network's own)."
+        ),
+        bandwidth=opt.bandwidth_option_of(
+            "Largest total egress of a host, such as 100Gbps, where the network has no unit."
+        ),
+        barriers=option(
+            "--barrier", is_flag=True, help="Every step waits for all of the one before."
+        ),
+        cut_through=option(
+            "--cut-through",
+            is_flag=True,
+            help="A message goes on when its head has come, not all of it: the default over "
+            "switches.",
+        ),
+        delta=opt.quantity_option(
+            "--delta", parse_time, "Dark time of ports that change circuits (default: 0s)."
+        ),
+        stops=option(
+            "--serial",
+            is_flag=True,
+            help="Everything stops while circuits change, not their ports alone.",
+        ),
+    ),
+) -> Answer:
     """Simulate a DESIGN, that build or sequence saved, or a RECIPE's best schedule.
 
     Every transfer begins when its sender has what it sends, and waits for its links in the order of
     requests; time is in whole nanoseconds, or the network's ticks. On a NETWORK with other links
     than the design, its links take shortest paths. A host needs a nanosecond for each addition,
-    but none with --barrier, where the formula holds. Links of a NETWORK whose unit is ticks take
+    but none with --barrier, where the formula holds. On a network with switches the clock is that
+    of compare: switches pass on what comes at once, additions take no time, and ticks are as fine
+    as it takes. Links of a NETWORK whose unit is ticks take
     those for a chunk of the design, whatever M is, and additions none, unless --bandwidth is given.
 
     With --aggregation, DESIGN is a network instead, and the collective an allreduce: a tree of
@@ -132,39 +134,24 @@ def simulate(
       ocs-codesign build 'Torus((4,4))' --collective allreduce --out torus
       ocs-codesign simulate torus --message 1MiB --bandwidth 400Gbps --latency 500ns
     """
-    check_outputs(json_path, plot)
     options |= {name.replace("-", "_"): value for name, value in rules.items()}
     if aggregation is not None:
-        if plot is not None:
-            raise click.UsageError("--plot shows designs: compare --aggregation shows times")
-        return _in_network(design, aggregation, message, json_path, {"network": network, **options})
-    from ocs_codesign.faces.answers.compare import simulation_json, simulation_sections
-
+        if asked_output("plot") is not None or timeline is not None:
+            text = "--plot and --timeline show designs: compare --aggregation shows times"
+            raise click.UsageError(text)
+        with progress("Simulating"):
+            given = {"network": network, **options}
+            added = in_network(design, aggregation, exact(message), given)
+        return answered("compare.aggregation", added)
     with progress("Simulating"):
         answer = _simulation(design, network, collective, exact(message), options)
-        files = {}
-        if plot is not None:
-            from ocs_codesign.faces.pictures.files import figure_bytes
-            from ocs_codesign.faces.pictures.simulation import simulation_figure
+    figure = ("simulation.simulation_figure", answer.simulated)
+    files = {}
+    if timeline is not None:
+        from ocs_codesign.interop.timeline import timeline_of_run
 
-            files[plot] = figure_bytes(simulation_figure(answer.simulated), Path(plot).suffix)
-    emit(simulation_json(answer), json_path, simulation_sections(answer), files)
-    return 0
-
-
-def _in_network(
-    network: str,
-    aggregation: AggregationProfile,
-    message: float,
-    json_path: str | None,
-    options: dict[str, Any],
-) -> int:
-    from ocs_codesign.faces.answers.compare import aggregation_json, aggregation_sections
-
-    with progress("Simulating"):
-        answer = in_network(network, aggregation, exact(message), options)
-    emit(aggregation_json(answer), json_path, aggregation_sections(answer), {})
-    return 0
+        files[timeline] = timeline_of_run(answer.simulated)
+    return answered("compare.simulation", answer, figure=figure, files=files)
 
 
 def _simulation(
@@ -173,11 +160,12 @@ def _simulation(
     from ocs_codesign.core.network import shortest_routes
     from ocs_codesign.faces.answers.compare import Simulation
     from ocs_codesign.schedules.simulate.engine import simulate_transfers
+    from ocs_codesign.schedules.simulate.machine_clock import clocks_of
     from ocs_codesign.verification.simulated import check_simulated
 
     loaded = design_of(text, collective)
     schedule = loaded.schedule
-    own = own_network(loaded) if network is None else network_of(network)
+    own = own_network(loaded) if network is None else opt.network_of(network)
     if loaded.circuits is not None and network is not None:
         raise click.UsageError("circuits that change are links of their own: no --network")
     if loaded.circuits is None and (options["delta"] is not None or options["stops"]):
@@ -187,11 +175,21 @@ def _simulation(
     if options["latency"] is not None:
         ticks = whole_ticks(options["latency"], own, "--latency")
         own = own.changed(latency=[ticks] * own.num_links)
+    machine = _machine_of(network, loaded, options)
+    own, options = _with_defaults(own, {**options, "machine": machine})
     routes = shortest_routes(schedule.topology, own)
-    transfers = _transfers(loaded, routes, message, options)
-    unit = _unit_Bps(own, loaded, transfers, options)
-    rules = _rules(own, unit, options)
-    done = simulate_transfers(transfers, rules)
+    runs = []
+    for run in _orders(loaded, options):
+        transfers = _transfers(loaded, routes, message, run)
+        unit = _unit_Bps(own, loaded, transfers, run)
+        rules = _rules(own, unit, run)
+        if machine is None:
+            runs.append((simulate_transfers(transfers, rules), run, Fraction(0)))
+            continue
+        for clock in clocks_of(machine, own, rules):
+            done = simulate_transfers(clock.at(transfers), clock.rules)
+            runs.append((done, {**run, "protocol": clock.protocol}, clock.launch_s))
+    done, options, launch_s = min(runs, key=lambda run: run[0].total_s + run[2])
     witness = check_simulated(done)
     if witness is not None:
         raise RuntimeError(f"the simulation fails: {witness}")
@@ -204,7 +202,48 @@ def _simulation(
         done,
         _formula_s(loaded, routes, unit, message, options),
         _bound_s(loaded, own, unit, message),
+        launch_s,
+        machine,
     )
+
+
+def _machine_of(
+    network: str | None, loaded: LoadedDesign, options: dict[str, Any]
+) -> RealMachine | None:
+    """Whose clock it is; a machine's is that of compare, and rules of one's own are none of it."""
+    said = ("overhead", "injection", "memory", "blocking", "next_on_pair", "store_and_forward")
+    own = any(options[name] for name in (*said, "astra_sim"))
+    latency = 0.0 if own or options["cut_through"] else options["latency"]
+    machine = clock_of(network, options["machine"], latency)
+    if machine is not None and loaded.circuits is not None:
+        raise click.UsageError("--machine is for designs whose circuits stay")
+    return machine
+
+
+def _with_defaults(network: Network, options: dict[str, Any]) -> tuple[Network, dict[str, Any]]:
+    """The clock where nothing is said: over switches that of compare, else that of ASTRA-sim."""
+    from ocs_codesign.schedules.simulate.transfers import with_fine_ticks
+
+    has_switches = network.num_hosts < network.num_nodes
+    as_compared = (has_switches or options["machine"] is not None) and not options["astra_sim"]
+    as_compared &= not _counts_ticks(network)
+    through = options["cut_through"] or (as_compared and has_switches)
+    stores = options["store_and_forward"] or not through
+    defaults = {
+        "next_on_pair": options["next_on_pair"] or (None if as_compared else ARRIVED),
+        "cut_through": not stores,
+        "as_compared": as_compared,
+    }
+    return with_fine_ticks(network) if as_compared else network, {**options, **defaults}
+
+
+def _orders(loaded: LoadedDesign, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """The options, and those of both orders of which compare takes the faster if none is said."""
+    if options["next_on_pair"] is not None:
+        return [options]
+    in_order = ARRIVED if _names_switches(loaded) else QUEUED
+    orders = (ANY,) if options["barriers"] else (ANY, in_order)
+    return [{**options, "next_on_pair": order} for order in orders]
 
 
 def _unit_Bps(  # noqa: N802
@@ -232,6 +271,7 @@ def _rules(network: Network, unit: Fraction, options: dict[str, Any]) -> TimingR
         pipelined=options["next_on_pair"] == QUEUED,
         cut_through=options["cut_through"],
         in_doubles=bool(options["astra_sim"]),
+        rounds_up=options["as_compared"],
         overhead_ticks=whole_ticks(options["overhead"] or 0, network, "--overhead"),
         injection_Bps=options["injection"],
         memory_Bps=options["memory"],
@@ -248,12 +288,13 @@ def _transfers(
     )
 
     barriers, names_switches = options["barriers"], _names_switches(loaded)
-    next_begins = options["next_on_pair"] or ARRIVED
+    next_begins = options["next_on_pair"]
+    is_in_ns = not (barriers or options["as_compared"] or _counts_ticks(routes.network))
     sequence: dict[str, Any] = {
         # Over switches a chain is one of arrivals; to queue needs none.
         "chained": next_begins == ARRIVED or (next_begins == QUEUED and not names_switches),
         "barriers": barriers,
-        "addition_ticks": 0 if barriers or _counts_ticks(routes.network) else ADDITION_TICKS,
+        "addition_ticks": ADDITION_TICKS if is_in_ns else 0,
     }
     if loaded.circuits is None:
         return transfers_of_schedule(loaded.schedule, routes, message, **sequence)
@@ -279,11 +320,12 @@ def _mode(options: dict[str, Any]) -> str:
     """What the simulation goes by, in words."""
     pairs = {ARRIVED: "arrival before the next on a pair", QUEUED: "in order", ANY: "in any order"}
     told = ["steps with barriers" if options["barriers"] else "as data comes"]
-    told += [] if options["barriers"] else [pairs[options["next_on_pair"] or ARRIVED]]
+    told += [] if options["barriers"] else [pairs[options["next_on_pair"]]]
+    told += [f"protocol {options['protocol']}"] if options.get("protocol") else []
     told += ["blocking links" if options["blocking"] else "pipelined links"]
     told += ["cut-through" if options["cut_through"] else "store and forward"]
     told += ["everything stops for changes"] if options["stops"] else []
-    told += ["in doubles"] if options["astra_sim"] else []
+    told += [f"in doubles, {AS_ASTRA_SIM}"] if options["astra_sim"] else []
     return ", ".join(told)
 
 
@@ -314,16 +356,16 @@ def _bound_s(
     loaded: LoadedDesign, network: Network, unit: Fraction, message: Fraction
 ) -> Fraction | None:
     """What M takes at least on these links, None where it is not known."""
-    from ocs_codesign.schedules.compare.contest import most_algbw
+    from ocs_codesign.schedules.compare.contest import Contest
 
     if loaded.circuits is not None or network.num_links > MAX_BOUND_LINKS:
         return None
     if network.num_hosts < network.num_nodes and network.num_links > MAX_SWITCHED_BOUND_LINKS:
         return None
     collective = loaded.schedule.collective
-    if collective.name not in (*GATHERING, ALLTOALL):
+    if collective.name not in (*opt.GATHERING, opt.ALLTOALL):
         return None
-    return message / (most_algbw(network, collective) * unit)
+    return Contest("", network, collective, (1,), unit).floor_s().at(message)
 
 
 # ``ocs-codesign astra-sim``: what ASTRA-sim says of a design, beside our clock.
@@ -332,30 +374,27 @@ def _bound_s(
 NEGATIVE = 1
 
 
-@click.command(short_help="Ask ASTRA-sim how long a design takes, beside our clock.")
-@click.argument("design", type=FILE, metavar="DESIGN")
-@click.option(
-    *("--astra-sim", "binary"),
-    type=FILE,
-    metavar="FILE",
-    help="The congestion-aware analytical build (default: what OCS_CODESIGN_ASTRA_SIM names).",
-)
-@collective_choice(*GATHERING)
-@message_option_of(required=True)
-@bandwidth_option_of("Largest total egress of a host, such as 100Gbps.", required=True)
-@quantity_option("--latency", parse_time, "Latency of every link (default: 0s).")
-@quantity_option("--time-limit", parse_time, "Longest run of ASTRA-sim (default: 600s).")
-@json_option
+@command(short_help="Ask ASTRA-sim how long a design takes, beside our clock.")
 def astra_sim(
-    design: str,
-    binary: str | None,
-    collective: str,
-    message: float,
-    bandwidth: float,
-    latency: float | None,
-    time_limit: float | None,
-    json_path: str | None,
-) -> int:
+    design: str = argument("design", type=opt.FILE, metavar="DESIGN"),
+    binary: str | None = option(
+        "--astra-sim",
+        type=opt.FILE,
+        metavar="FILE",
+        help="The congestion-aware analytical build (default: what OCS_CODESIGN_ASTRA_SIM names).",
+    ),
+    collective: str = opt.collective_choice(*opt.GATHERING),
+    message: float = message_option_of(required=True),
+    bandwidth: float = opt.bandwidth_option_of(
+        "Largest total egress of a host, such as 100Gbps.", required=True
+    ),
+    latency: float | None = opt.quantity_option(
+        "--latency", parse_time, "Latency of every link (default: 0s)."
+    ),
+    time_limit: float | None = opt.quantity_option(
+        "--time-limit", parse_time, "Longest run of ASTRA-sim (default: 600s)."
+    ),
+) -> Answer:
     """Run a DESIGN that build saved, or a RECIPE's best schedule, in ASTRA-sim.
 
     It is exported as a collective of one's own over links of its own (export --format astra-sim
@@ -367,8 +406,6 @@ def astra_sim(
     Example:
       ocs-codesign astra-sim 'Torus((3,3))' --message 9MiB --bandwidth 400Gbps --latency 500ns
     """
-    check_outputs(json_path)
-    from ocs_codesign.faces.answers.programs import opinion_json, opinion_sections
     from ocs_codesign.interop.run.astra_sim import FAILED, TIME_LIMIT_S, second_opinion
 
     limit = TIME_LIMIT_S if time_limit is None else float(time_limit)
@@ -380,5 +417,5 @@ def astra_sim(
             in_place=False,
         )
         opinion = second_opinion(export, None if binary is None else Path(binary), limit)
-    emit(opinion_json(opinion), json_path, opinion_sections(opinion))
-    return NEGATIVE if opinion.run.status == FAILED else 0
+    code = NEGATIVE if opinion.run.status == FAILED else 0
+    return answered("programs.opinion", opinion, code=code)

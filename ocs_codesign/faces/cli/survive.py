@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.core.progress import tell_phase
-from ocs_codesign.faces.answers.sections import refusal_json, refusal_text
+from ocs_codesign.faces.cli import options as opt
+from ocs_codesign.faces.cli.commands import argument, command, option
 from ocs_codesign.faces.cli.deployed import (
     COMPONENT,
     SCORED_FOR_AN_OFFER,
@@ -18,14 +19,14 @@ from ocs_codesign.faces.cli.deployed import (
     components,
     offered_splice,
     read,
+    refusals,
     splice_option,
     spliced_bundle,
     spliced_question,
     what_if_option,
     write,
 )
-from ocs_codesign.faces.cli.options import DIRECTORY, GATHERING, INPUT, json_option, prefer_option
-from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli.output import Answer, answered, refused, told
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -40,73 +41,49 @@ if TYPE_CHECKING:
 KINDS = ("plane", "switch", "link", "host")
 
 
-@click.command(short_help="What every single loss leaves, and how to repair one.")
-@click.argument("recipe", required=False)
-@click.option(
-    *("--fabric", "fabric_path"),
-    type=INPUT,
-    metavar="FILE",
-    help="The fabric file, for a RECIPE; - is standard input.",
-)
-@bundle_option
-@what_if_option
-@click.option(
-    *("--lost", "kinds"),
-    metavar="LIST",
-    help=f"Losses to look at, of {','.join(KINDS)} (default: all).",
-)
-@click.option(
-    "--collective",
-    type=click.Choice(GATHERING, case_sensitive=False),
-    default="allgather",
-    show_default=True,
-    help="What the steps and t_b are of.",
-)
-@prefer_option
-@click.option(
-    "--repair",
-    "lost",
-    metavar="COMPONENT",
-    multiple=True,
-    help=f"Repair the loss of {COMPONENT}; repeat it.",
-)
-@click.option(
-    "--restore", "mended", metavar="COMPONENT", multiple=True, help="It works again, as a spare."
-)
-@click.option(
-    "--redesign",
-    metavar="NAME",
-    help="Bring up, as NAME, the best stored design that fits what lost planes or switches leave.",
-)
-@splice_option
-@click.option(
-    "--seed", type=click.IntRange(0), help="Seed of --splice where not all ways are tried (0)."
-)
-@click.option(
-    "--out",
-    type=DIRECTORY,
-    metavar="DIR",
-    help="Where to put the repaired bundle (default: that of --bundle).",
-)
-@archive_option
-@json_option
+@command(short_help="What every single loss leaves, and how to repair one.")
 def survive(
-    recipe: str | None,
-    fabric_path: str | None,
-    bundle: str | None,
-    what_if: bool,
-    kinds: str | None,
-    collective: str,
-    prefer: str,
-    lost: tuple[str, ...],
-    mended: tuple[str, ...],
-    redesign: str | None,
-    where: str | None,
-    seed: int | None,
-    out: str | None,
-    archive_path: str | None,
-    json_path: str | None,
-) -> int:
+    recipe: str | None = argument("recipe", required=False),
+    fabric_path: str | None = option(
+        "--fabric",
+        type=opt.INPUT,
+        metavar="FILE",
+        help="The fabric file, for a RECIPE; - is standard input.",
+    ),
+    bundle: str | None = bundle_option,
+    what_if: bool = what_if_option,
+    kinds: str | None = option(
+        "--lost", metavar="LIST", help=f"Losses to look at, of {','.join(KINDS)} (default: all)."
+    ),
+    collective: str = opt.collective_choice(*opt.GATHERING, help="What the steps and t_b are of."),
+    prefer: str = opt.prefer_option,
+    lost: tuple[str, ...] = option(
+        "--repair",
+        metavar="COMPONENT",
+        multiple=True,
+        help=f"Repair the loss of {COMPONENT}; repeat it.",
+    ),
+    mended: tuple[str, ...] = option(
+        "--restore", metavar="COMPONENT", multiple=True, help="It works again, as a spare."
+    ),
+    redesign: str | None = option(
+        "--redesign",
+        metavar="NAME",
+        help="Bring up, as NAME, the best stored design that fits what lost planes or switches "
+        "leave.",
+    ),
+    where: str | None = splice_option,
+    seed: int | None = option(
+        "--seed", type=click.IntRange(0), help="Seed of --splice where not all ways are tried (0)."
+    ),
+    out: str | None = option(
+        "--out",
+        type=opt.DIRECTORY,
+        metavar="DIR",
+        help="Where to put the repaired bundle (default: that of --bundle).",
+    ),
+    archive_path: str | None = archive_option,
+) -> Answer:
     """Lose every plane, switch, circuit and host of what is up in a bundle, one at a time.
 
     Of a RECIPE on a --fabric, on an embedding that is chosen for it, likewise. Nothing is rewired:
@@ -148,35 +125,29 @@ def survive(
         raise click.UsageError("--splice is for hosts that --repair names, without --redesign")
     if seed is not None and where is None:
         raise click.UsageError("--seed is for the search of --splice")
-    check_outputs(json_path)
-    from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.fabric.deployments.deploy import known_failures
 
-    wanted, verdict = _kinds(kinds), "fits" if bundle is None else "repaired"
-    with progress("Reading files"):
-        try:
-            if bundle is not None and (lost or mended):
-                place = asked_place(bundle, out, archive_path, json_path, what_if=what_if)
-                deployment = read(bundle)
-                failed = components(lost or mended, deployment)
-                if where is not None:
-                    return spliced_bundle(deployment, failed, where, place, json_path, seed or 0)
-                if redesign is not None:
-                    return _redesigned(deployment, failed, redesign, place, json_path)
-                return _changed(deployment, failed, bool(mended), place, json_path)
-            if bundle is not None:
-                deployment = read(bundle)
-                configuration = deployment.configuration(deployment.up).configuration
-            else:
+    wanted = _kinds(kinds)
+    with progress("Reading files"), refusals("repaired"):
+        if bundle is not None and (lost or mended):
+            place = asked_place(bundle, out, archive_path, what_if=what_if)
+            deployment = read(bundle)
+            failed = components(lost or mended, deployment)
+            if where is not None:
+                return spliced_bundle(deployment, failed, where, place, seed or 0)
+            if redesign is not None:
+                return _redesigned(deployment, failed, redesign, place)
+            return _changed(deployment, failed, bool(mended), place)
+        if bundle is not None:
+            deployment = read(bundle)
+            configuration = deployment.configuration(deployment.up).configuration
+        else:
+            with refusals():
                 configuration = _invented(recipe or "", fabric_path or "", prefer)
-                verdict = "repaired"
-            if lost:
-                failed = components(lost)
-                return _asked(configuration, failed, where, seed or 0, collective, json_path)
-        except InfeasibleError as error:
-            emit(refusal_json(error, verdict), json_path, [refusal_text(error, verdict)])
-            return 1
-        is_deployed = bundle is not None
-        return _losses(configuration, wanted, collective, json_path, deployed=is_deployed)
+        if lost:
+            failed = known_failures(configuration.cabling.fabric).and_also(components(lost))
+            return _asked(configuration, failed, where, seed or 0, collective)
+        return _losses(configuration, wanted, collective, deployed=bundle is not None)
 
 
 def _invented(recipe: str, fabric_path: str, prefer: str) -> Configuration:
@@ -190,43 +161,31 @@ def _invented(recipe: str, fabric_path: str, prefer: str) -> Configuration:
 
 
 def _losses(
-    configuration: Configuration,
-    kinds: tuple[str, ...],
-    collective: str,
-    json_path: str | None,
-    *,
-    deployed: bool,
-) -> int:
+    configuration: Configuration, kinds: tuple[str, ...], collective: str, *, deployed: bool
+) -> Answer:
     """All single losses."""
     from ocs_codesign.fabric.survival import survivability
-    from ocs_codesign.faces.answers.deploy import survivability_json, survivability_sections
 
     tell_phase("Losing one at a time")
     survival = survivability(configuration, kinds, collective)
-    sections = survivability_sections(survival, deployed=deployed)
-    emit({**survivability_json(survival), "deployed": deployed}, json_path, sections)
-    return 0 if all(loss.left.is_connected for loss in survival.losses) else 1
+    code = 0 if all(loss.left.is_connected for loss in survival.losses) else 1
+    return answered("deploy.survivability", survival, deployed, code=code)
 
 
 def _asked(
-    configuration: Configuration,
-    failed: Failures,
-    where: str | None,
-    seed: int,
-    collective: str,
-    json_path: str | None,
-) -> int:
+    configuration: Configuration, failed: Failures, where: str | None, seed: int, collective: str
+) -> Answer:
     """A repair on an embedding that is invented for the question."""
     from ocs_codesign.fabric.infeasible import InfeasibleError
     from ocs_codesign.fabric.repairs.repair import repair
     from ocs_codesign.fabric.repairs.splicing import spliced_configuration
-    from ocs_codesign.faces.answers.deploy import INVENTED, repair_json, repair_sections
+    from ocs_codesign.faces.answers.declared import records
+    from ocs_codesign.faces.answers.deploy import INVENTED, repair_sections
 
     invented = {"what_if": True, "note": INVENTED}
     if where is not None:
-        answer, sections = spliced_question(configuration, failed, where, collective, seed)
-        emit({**answer, **invented}, json_path, [INVENTED, *sections])
-        return 0
+        splice, sections = spliced_question(configuration, failed, where, collective, seed)
+        return told("deploy.spliced", splice | invented, [INVENTED, *sections])
 
     def make() -> SplicedConfiguration:
         return spliced_configuration(
@@ -237,31 +196,20 @@ def _asked(
         made = repair(configuration, failed.hosts, failed.ports, failed.switches)
     except InfeasibleError as error:
         offer, sentences = offered_splice(make, failed)
-        refused = refusal_text(error, "repaired")
-        emit({**refusal_json(error, "repaired"), **offer}, json_path, [refused, *sentences])
-        return 1
+        return refused(error, "repaired", *sentences, **offer)
     offer, sentences = offered_splice(make, failed)
-    answer = {**repair_json(made), **invented, **offer}
-    emit(answer, json_path, [INVENTED, *repair_sections(made), *sentences])
-    return 0
+    words = {**records()["repair"].json(made), **offer, **invented}
+    return told("deploy.survived", words, [INVENTED, *repair_sections(made), *sentences])
 
 
 def _changed(
-    deployment: Deployment,
-    failed: Failures,
-    is_mended: bool,
-    place: BundlePlace | None,
-    json_path: str | None,
-) -> int:
+    deployment: Deployment, failed: Failures, is_mended: bool, place: BundlePlace | None
+) -> Answer:
     """A repair of what is deployed, or what has failed and works again."""
     from ocs_codesign.fabric.deployments.day_two import repaired, restored
     from ocs_codesign.fabric.infeasible import InfeasibleError
-    from ocs_codesign.faces.answers.deploy import (
-        deployed_json,
-        deployed_sections,
-        repair_json,
-        repair_sections,
-    )
+    from ocs_codesign.faces.answers.declared import records
+    from ocs_codesign.faces.answers.deploy import deployed_sections, repair_sections
 
     done = None
     offer: dict[str, Any] = {}
@@ -273,15 +221,14 @@ def _changed(
         try:
             changed, done = repaired(deployment, failed)
         except InfeasibleError as error:
-            return _refused(deployment, failed, error, json_path)
+            return _refused(deployment, failed, error)
         offer, sentences = _offer(deployment, failed)
     if place is not None:
         write(changed, place)
-    made = {} if done is None else repair_json(done)
+    made = {} if done is None else records()["repair"].json(done)
     sections = [] if done is None else [*repair_sections(done), *sentences, ""]
-    answer = {**made, **offer, **deployed_json(changed, place)}
-    emit(answer, json_path, [*sections, *deployed_sections(changed, place)])
-    return 0
+    words = {**made, **offer, **records()["deployed"].json(changed, place)}
+    return told("deploy.survived", words, [*sections, *deployed_sections(changed, place)])
 
 
 def _offer(deployment: Deployment, failed: Failures) -> tuple[dict[str, Any], list[str]]:
@@ -293,46 +240,35 @@ def _offer(deployment: Deployment, failed: Failures) -> tuple[dict[str, Any], li
     )
 
 
-def _refused(
-    deployment: Deployment, failed: Failures, error: InfeasibleError, json_path: str | None
-) -> int:
+def _refused(deployment: Deployment, failed: Failures, error: InfeasibleError) -> Answer:
     """What cannot be repaired, and what could be brought up instead."""
     from ocs_codesign.fabric.deployments.day_two import redesign
-    from ocs_codesign.faces.answers.deploy import redesign_json, redesign_text
+    from ocs_codesign.faces.answers.declared import records
+    from ocs_codesign.faces.answers.deploy import redesign_text
 
     offer, sentences = _offer(deployment, failed)
-    answer = {**refusal_json(error, "repaired"), **offer}
-    sections = [refusal_text(error, "repaired"), *sentences]
     if failed.switches and not (failed.hosts or failed.ports):
         try:
             offered = redesign(deployment, failed)
-            answer["redesign"] = redesign_json(offered)
-            sections.append(redesign_text(offered))
+            offer["redesign"] = records()["redesign"].json(offered)
+            sentences.append(redesign_text(offered))
         except ValueError as none:
-            sections.append(f"There is no redesign: {none}.")
-    emit(answer, json_path, sections)
-    return 1
+            sentences.append(f"There is no redesign: {none}.")
+    return refused(error, "repaired", *sentences, **offer)
 
 
 def _redesigned(
-    deployment: Deployment,
-    failed: Failures,
-    name: str,
-    place: BundlePlace | None,
-    json_path: str | None,
-) -> int:
+    deployment: Deployment, failed: Failures, name: str, place: BundlePlace | None
+) -> Answer:
     """Another design on what is left."""
     from ocs_codesign.fabric.bundle.write.text import check_names
     from ocs_codesign.fabric.deployments.day_two import redesigned
-    from ocs_codesign.faces.answers.deploy import change_json, change_sections
 
     check_names(deployment.fabric, [name])
     changed, change = redesigned(deployment, failed, name)
     if place is not None:
         write(changed, place)
-    answer = change_json(changed, change, place)
-    emit(answer, json_path, change_sections(changed, change, place))
-    return 0
+    return answered("deploy.change", changed, change, place)
 
 
 def _kinds(text: str | None) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.faces.answers.sections import Facts
-from ocs_codesign.faces.cli.options import DIRECTORY, FILE, json_option
-from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli.commands import WholeNumbers, command, option, spelled
+from ocs_codesign.faces.cli.options import DIRECTORY, FILE
+from ocs_codesign.faces.cli.output import Answer, publish, told
 from ocs_codesign.faces.cli.progress import progress
-from ocs_codesign.faces.cli.workers import long_work, workers_options
+from ocs_codesign.faces.cli.workers import dask_option, long_work, workers_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,87 +20,51 @@ if TYPE_CHECKING:
     from ocs_codesign.schedules.design import Question
 
 
-MAX_NUMBER = 2**20
-"""Largest number of nodes or ports that a sweep may name."""
-
-
-def read_range(ctx: click.Context, param: click.Parameter, value: str) -> range:
-    """Whole numbers written as in 7 or 2-64, the end included."""
-    first, dash, last = value.partition("-")
-    try:
-        numbers = range(int(first), int(last if dash else first) + 1)
-    except ValueError:
-        numbers = range(0)
-    if numbers and numbers[-1] > MAX_NUMBER:
-        raise click.BadParameter(f"{value!r}: a sweep goes up to {MAX_NUMBER}", ctx, param)
-    if not numbers or numbers[0] < 1:
-        text = f"{value!r} is not a range of whole numbers such as 2-64"
-        raise click.BadParameter(text, ctx, param)
-    return numbers
-
-
-degrees_option = click.option(
-    *("--degree", "degrees"),
-    callback=read_range,
-    metavar="RANGE",
-    default="2-8",
-    show_default=True,
-    help="Degrees.",
+RANGE = WholeNumbers()
+degrees_option = option(
+    *("--degree", "degrees"), type=RANGE, metavar="RANGE", default="2-8", help="Degrees."
 )
-links_option = click.option(
+links_option = option(
     "--links",
     type=click.Choice(["any", "bidirectional", "both"]),
     default="any",
-    show_default=True,
     help="Questions: any links, links in both directions only, or both questions.",
 )
 
 
-seed_option = click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Search seed."
-)
+seed_option = option("--seed", type=click.IntRange(0), default=1, help="Search seed.")
 
 
-def filled_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def nodes_option(default: str | None = None) -> Any:
+    """The option --nodes of a command about many questions, required without a default."""
+    text = "Numbers of nodes." if default else "Numbers of nodes, as in 2-256."
+    settings = {"default": default} if default else {"required": True}
+    return option(*("--nodes", "nodes"), type=RANGE, metavar="RANGE", help=text, **settings)
+
+
+def effort_option(text: str, least: int = 1) -> Any:
+    """The option --effort, as the argument ``factor``: times the work of a usual search."""
+    return option(*("--effort", "factor"), type=click.IntRange(least), default=1, help=text)
+
+
+def filled_option(text: str) -> Any:
     """The option --catalogue of a command that writes to one, as the argument ``path``."""
-    return click.option(
-        *("--catalogue", "path"), type=FILE, metavar="FILE", required=True, help=text
-    )
+    return option(*("--catalogue", "path"), type=FILE, metavar="FILE", required=True, help=text)
 
 
-@click.command(short_help="Search many sizes into a catalogue.")
-@click.option(
-    "--nodes",
-    callback=read_range,
-    metavar="RANGE",
-    required=True,
-    help="Numbers of nodes, as in 2-256.",
-)
-@degrees_option
-@links_option
-@filled_option("The catalogue to fill.")
-@workers_options
-@seed_option
-@click.option(
-    "--effort",
-    "factor",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Times the work of the default search; what is stored with less is searched for again.",
-)
-@json_option
+@command(short_help="Search many sizes into a catalogue.")
 def sweep(
-    nodes: range,
-    degrees: range,
-    links: str,
-    path: str,
-    workers: int | None,
-    dask: str | None,
-    seed: int,
-    factor: int,
-    json_path: str | None,
-) -> None:
+    nodes: tuple[int, ...] = nodes_option(),
+    degrees: tuple[int, ...] = degrees_option,
+    links: str = links_option,
+    path: str = filled_option("The catalogue to fill."),
+    workers: int | None = workers_option,
+    dask: str | None = dask_option,
+    seed: int = seed_option,
+    factor: int = effort_option(
+        "Times the work of the default search; what is stored with less is searched for again."
+    ),
+) -> Answer:
     """Answer every question of some sizes and degrees into a catalogue file.
 
     What the file has already is not done again, so a sweep that was interrupted resumes; two sweeps
@@ -110,13 +75,12 @@ def sweep(
     Example:
       ocs-codesign sweep --nodes 2-6 --degree 2 --catalogue mine.sqlite
     """
-    check_outputs(json_path)
     from ocs_codesign.search.bases import Effort
     from ocs_codesign.search.sweep import sweep as run
 
     command = (
-        f"ocs-codesign sweep --nodes {nodes[0]}-{nodes[-1]} "
-        f"--degree {degrees[0]}-{degrees[-1]} --links {links} --seed {seed}"
+        f"ocs-codesign sweep --nodes {spelled(nodes)} "
+        f"--degree {spelled(degrees)} --links {links} --seed {seed}"
         + f" --effort {factor}"
         * (factor > 1)
     )
@@ -132,11 +96,15 @@ def sweep(
             effort=Effort(seed=seed, work=factor * Effort().work),
         )
     value = {"catalogue": path, "command": command, "asked": len(questions), "answered": answered}
-    facts = (("catalogue", path), ("questions", len(questions)), ("answered now", answered))
-    emit(value, json_path, [Facts(*facts)])
+    facts = (
+        ("catalogue", path),
+        ("questions", len(questions)),
+        ("answered now", f"{answered}, with those that they are made of"),
+    )
+    return told("sections.sweep", value, [Facts(*facts)])
 
 
-def questions_of(nodes: range, degrees: range, links: str) -> list[Question]:
+def questions_of(nodes: tuple[int, ...], degrees: tuple[int, ...], links: str) -> list[Question]:
     """All questions of some sizes, degrees and kinds of links."""
     from ocs_codesign.schedules.design import Question
 
@@ -157,55 +125,44 @@ _WRITTEN, _SERVED = 256, 2048
 _MOST_GRAPH_NODES = 4096
 
 
-@click.command(short_help="Browse a catalogue's designs in a browser.")
-@click.option(
-    *("--out", "directory"),
-    type=DIRECTORY,
-    metavar="DIR",
-    help="Where to write the site; its index.html opens from disk.",
-)
-@click.option("--serve", is_flag=True, help="Serve it to this machine until Ctrl-C.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="The port to serve on (default: a free one).",
-)
-@click.option(
-    *("--catalogue", "path"),
-    type=FILE,
-    metavar="FILE",
-    help="A catalogue; by default the one shipped.",
-)
-@click.option(
-    "--nodes",
-    callback=lambda ctx, param, value: None if value is None else read_range(ctx, param, value),
-    metavar="RANGE",
-    help="Only sizes in this range, as in 2-256 (default: all).",
-)
-@click.option(
-    *("--degree", "degrees"),
-    callback=lambda ctx, param, value: None if value is None else read_range(ctx, param, value),
-    metavar="RANGE",
-    help="Only degrees in this range, as in 4 or 2-8 (default: all).",
-)
-@click.option(
-    "--graph-nodes",
-    type=click.IntRange(0, _MOST_GRAPH_NODES),
-    help="Largest designs whose links the pages know, to draw and play them (default: "
-    f"{_WRITTEN} in a directory, {_SERVED} if served).",
-)
-@json_option
+@command(short_help="Browse a catalogue's designs in a browser.")
 def explore(
-    directory: str | None,
-    serve: bool,
-    port: int,
-    path: str | None,
-    nodes: range | None,
-    degrees: range | None,
-    graph_nodes: int | None,
-    json_path: str | None,
-) -> None:
+    directory: str | None = option(
+        "--out",
+        type=DIRECTORY,
+        metavar="DIR",
+        help="Where to write the site; its index.html opens from disk.",
+    ),
+    serve: bool = option("--serve", is_flag=True, help="Serve it to this machine until Ctrl-C."),
+    port: int = option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=0,
+        show_default=False,
+        help="The port to serve on (default: a free one).",
+    ),
+    path: str | None = option(
+        "--catalogue", type=FILE, metavar="FILE", help="A catalogue; by default the one shipped."
+    ),
+    nodes: tuple[int, ...] | None = option(
+        "--nodes",
+        type=RANGE,
+        metavar="RANGE",
+        help="Only sizes in this range, as in 2-256 (default: all).",
+    ),
+    degrees: tuple[int, ...] | None = option(
+        "--degree",
+        type=RANGE,
+        metavar="RANGE",
+        help="Only degrees in this range, as in 4 or 2-8 (default: all).",
+    ),
+    graph_nodes: int | None = option(
+        "--graph-nodes",
+        type=click.IntRange(0, _MOST_GRAPH_NODES),
+        help="Largest designs whose links the pages know, to draw and play them (default: "
+        f"{_WRITTEN} in a directory, {_SERVED} if served).",
+    ),
+) -> Answer | None:
     """Write or serve pages that show the designs of a catalogue.
 
     Frontiers with their bounds, graphs drawn, schedules played step by step, times for messages,
@@ -223,7 +180,6 @@ def explore(
         raise click.UsageError("one of --out and --serve is needed, not both")
     if port and not serve:
         raise click.UsageError("--port is for --serve")
-    check_outputs(json_path)
     from ocs_codesign.faces.web.site import check_site_directory, payloads
     from ocs_codesign.search.catalogue.store import Catalogue
 
@@ -235,13 +191,13 @@ def explore(
         most = (_SERVED if serve else _WRITTEN) if graph_nodes is None else graph_nodes
         made = payloads(store, name, questions, most)
         if directory is None:
-            _serve(made, port, len(questions), json_path)
-        else:
-            _write(made, directory, len(questions), json_path)
+            _serve(made, port, len(questions))
+            return None
+        return _write(made, directory, len(questions))
 
 
 def _chosen(
-    questions: list[Question], nodes: range | None, degrees: range | None
+    questions: list[Question], nodes: tuple[int, ...] | None, degrees: tuple[int, ...] | None
 ) -> list[Question]:
     """Those within the ranges; ValueError if there are none."""
     found = [
@@ -255,9 +211,7 @@ def _chosen(
     return found
 
 
-def _write(
-    made: Mapping[str, Callable[[], Any]], directory: str, num_questions: int, json_path: str | None
-) -> None:
+def _write(made: Mapping[str, Callable[[], Any]], directory: str, num_questions: int) -> Answer:
     from ocs_codesign.faces.web.site import PAGE, write_site
 
     with progress("Writing the site"):
@@ -276,18 +230,16 @@ def _write(
         ("questions", num_questions),
         ("open", page),
     )
-    emit(value, json_path, [facts])
+    return told("sections.site", value, [facts])
 
 
-def _serve(
-    made: Mapping[str, Callable[[], Any]], port: int, num_questions: int, json_path: str | None
-) -> None:
+def _serve(made: Mapping[str, Callable[[], Any]], port: int, num_questions: int) -> None:
     from ocs_codesign.faces.web.serve import HOST, server
 
     with server(made, port) as serving:
         address = f"http://{HOST}:{serving.server_port}/"
         value = {"address": address, "questions": num_questions}
-        emit(value, json_path, [f"The explorer is at {address} (Ctrl-C ends it)."])
+        publish(told("sections.served", value, [f"The explorer is at {address} (Ctrl-C ends it)."]))
         try:
             serving.serve_forever()
         except KeyboardInterrupt:

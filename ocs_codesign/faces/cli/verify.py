@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.core.progress import tell, tell_phase
-from ocs_codesign.faces.cli.options import (
-    FILE,
-    OUTPUT,
-    GivenGraph,
-    LiveChoice,
-    SolverChoice,
-    graph_option,
-    json_option,
-    path_formats,
-    program_formats,
-    recipe_argument,
-    solver_options,
+from ocs_codesign.faces.cli import options as opt
+from ocs_codesign.faces.cli.commands import OUTPUT, argument, command, option
+from ocs_codesign.faces.cli.output import (
+    STDOUT,
+    Answer,
+    answered,
+    asked_output,
+    check_outputs,
+    told,
 )
-from ocs_codesign.faces.cli.output import STDOUT, check_outputs, emit
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -40,15 +36,13 @@ IMPORTED = "imported"
 """The maker of a design that came from others."""
 
 
-def verify_program(path: str, format_name: str, json_path: str | None) -> int:
+def verify_program(path: str, format_name: str) -> Answer:
     """Say whether a program in a file does what it says, and what it costs."""
     with progress("Verifying"):
-        answer, sections = _verified(Path(path), format_name)
-    emit(answer, json_path, sections)
-    return 0 if answer["ok"] else NEGATIVE
+        return _verified(Path(path), format_name)
 
 
-def verify_export(directory: str, json_path: str | None) -> int:
+def verify_export(directory: str) -> Answer:
     """The same of every plan in a directory that ``export`` wrote."""
     from ocs_codesign.interop.exports import programs_in
 
@@ -57,41 +51,34 @@ def verify_export(directory: str, json_path: str | None) -> int:
     with progress("Verifying"):
         files = programs_in(directory)
         for path, format_name in files:
-            answer, sections = _verified(path, format_name)
+            answer = _verified(path, format_name)
             name = path.relative_to(directory).as_posix()
-            answers.append({"file": name, **answer})
-            shown += [f"{name}:", *sections, ""]
+            answers.append({"file": name, **answer.json})
+            shown += [f"{name}:", *answer.sections, ""]
             tell(len(answers), len(files))
     valid = all(answer["ok"] for answer in answers)
-    emit({"ok": valid, "files": answers}, json_path, shown)
-    return 0 if valid else NEGATIVE
+    code = 0 if valid else NEGATIVE
+    return told("programs.files", {"ok": valid, "files": answers}, shown, code=code)
 
 
-def _verified(path: Path, format_name: str) -> tuple[dict[str, Any], list[Section]]:
-    """What is found of a file, as JSON and as text; checked for what it has if it has no data."""
-    from ocs_codesign.faces.answers.programs import (
-        checked_json,
-        checked_sections,
-        imported_json,
-        imported_sections,
-    )
+def _verified(path: Path, format_name: str) -> Answer:
+    """What is found of a file; it is checked for what it has if it has no data."""
     from ocs_codesign.interop.exports import imported
     from ocs_codesign.interop.registry import FORMATS
 
     check = FORMATS[format_name].check
     if check is None:
         found = imported(path, format_name)
-        return imported_json(found), list(imported_sections(found))
+        code = 0 if found.witness is None else NEGATIVE
+        return answered("programs.imported", found, code=code)
     checked = check(path)
-    return checked_json(checked, format_name), list(checked_sections(checked, format_name))
+    code = 0 if checked.witness is None else NEGATIVE
+    return answered("programs.checked", checked, format_name, code=code)
 
 
-def import_program(
-    path: str, format_name: str, directory: str | None, json_path: str | None
-) -> int:
+def import_program(path: str, format_name: str, directory: str | None) -> Answer:
     """The same, and save it as a design if it is right."""
-    check_outputs(json_path)
-    from ocs_codesign.faces.answers.programs import imported_json, imported_sections
+    check_outputs(asked_output("json"))
     from ocs_codesign.interop.exports import imported
     from ocs_codesign.schedules.files.designs import check_design_directory, save_design
 
@@ -104,25 +91,26 @@ def import_program(
 
             design = verified(None, found.schedule, IMPORTED)
             save_design(design, directory, Path(path).name)
-    emit(imported_json(found), json_path, imported_sections(found))
-    return 0 if found.witness is None else NEGATIVE
+    code = 0 if found.witness is None else NEGATIVE
+    return answered("programs.imported", found, code=code)
 
 
-@click.command(short_help="Check a design, book, export or schedule of others.")
-@click.argument("path", type=FILE, metavar="DIR|FILE")
-@click.option(
-    *("--format", "format_name"),
-    type=LiveChoice(program_formats("check")),
-    help="The format of a file that others wrote, if its name and content do not tell.",
-)
-@json_option
-def verify(path: str, format_name: str | None, json_path: str | None) -> int:
+@command(short_help="Check a design, book, export or schedule of others.")
+def verify(
+    path: str = argument("path", type=opt.FILE, metavar="DIR|FILE"),
+    format_name: str | None = option(
+        "--format",
+        type=opt.LiveChoice(opt.program_formats("check")),
+        help="The format of a file that others wrote, if its name and content do not tell.",
+    ),
+) -> Answer:
     """Replay a schedule send by send and recompute its cost.
 
     Where circuits change, every send must cross one that is up in its step, and every port needs a
     dark step or a pause to change. Of a design's directory, the claims of design.json are checked
-    too; of a book, as compare writes it, every schedule is replayed. A program that export or
-    another tool wrote is interpreted with symbolic data; what carries no data is checked for what
+    too; of a book, as compare writes it, every schedule is replayed, and timed again for every
+    size. A program that export or another tool wrote is interpreted with symbolic data; what
+    carries no data is checked for what
     it has. Exit code 1 if anything is wrong, with the first thing found wrong.
 
     \b
@@ -130,37 +118,36 @@ def verify(path: str, format_name: str | None, json_path: str | None) -> int:
       ocs-codesign build 'Line(CompleteBipartite(4))' --out design
       ocs-codesign verify design
     """
-    check_outputs(json_path)
-    from ocs_codesign.faces.answers.build import verify_json, verify_sections
     from ocs_codesign.interop.exports import is_export
     from ocs_codesign.interop.registry import told_format
     from ocs_codesign.schedules.files.books import is_book
     from ocs_codesign.schedules.files.designs import load_design, verify_design
 
     if is_book(path):
-        return _verify_book(path, json_path)
+        return _verify_book(path)
     if format_name is None and is_export(path):
-        return verify_export(path, json_path)
+        return verify_export(path)
     format_name = format_name or told_format(Path(path))
     if format_name is not None:
-        return verify_program(path, format_name, json_path)
+        return verify_program(path, format_name)
     with progress("Verifying"):
         loaded = load_design(path)
         found = verify_design(loaded)
-    emit(verify_json(loaded, found), json_path, verify_sections(loaded, found))
-    return 0 if found.witness is None else NEGATIVE
+    code = 0 if found.witness is None else NEGATIVE
+    return answered("build.verify", loaded, found, code=code)
 
 
-def _verify_book(path: str, json_path: str | None) -> int:
-    from ocs_codesign.faces.answers.programs import book_json, book_sections
+def _verify_book(path: str) -> Answer:
+    from ocs_codesign.schedules.compare.comparison import check_advice
     from ocs_codesign.schedules.files.books import load_book
     from ocs_codesign.verification.messages import check_book
 
     with progress("Verifying"):
         book = load_book(path)
         witnesses = check_book(book)
-    emit(book_json(book, witnesses), json_path, book_sections(book, witnesses))
-    return NEGATIVE if any(witnesses) else 0
+        if not any(witnesses):
+            witnesses = check_advice(book)
+    return answered("programs.book", book, witnesses, code=NEGATIVE if any(witnesses) else 0)
 
 
 # ``ocs-codesign paths``: path tables for fabrics that route in the network card.
@@ -171,62 +158,48 @@ CSV = "csv"
 ROUTINGS = ("optimal", "disjoint", "deadlock-free")
 
 
-@click.command(short_help="Path tables for fabrics that route, checked for deadlock.")
-@recipe_argument
-@graph_option
-@click.option(
-    "--routing",
-    type=click.Choice(ROUTINGS),
-    default=ROUTINGS[0],
-    show_default=True,
-    help="Paths of an optimal flow, a few link-disjoint short ones of every pair, balanced, or "
-    "disjoint up*/down* ones, whose channel dependencies have no cycle.",
-)
-@click.option(
-    "--virtual-channels",
-    is_flag=True,
-    help="Give every hop one of as few virtual channels as free these paths of deadlock.",
-)
-@click.option(
-    "--paths",
-    "num_paths",
-    type=click.IntRange(min=1),
-    help=f"Most paths of a pair where they are disjoint (default: {DEFAULT_PATHS}).",
-)
-@click.option(
-    "--max-hops",
-    type=click.IntRange(min=1),
-    help="Longest path where they need not be disjoint (default: the diameter + 1).",
-)
-@click.option(
-    *("--parts", "max_parts"),
-    type=click.IntRange(min=1),
-    help="Most parts that a message is shared out in (default: 720).",
-)
-@click.option(
-    "--out",
-    type=OUTPUT,
-    metavar="FILE",
-    help="Write the table: .csv or .json; - is standard output.",
-)
-@click.option(
-    "--format", "format_name", type=LiveChoice(path_formats), help="Instead of the suffix."
-)
-@solver_options
-@json_option
+@command(short_help="Path tables for fabrics that route, checked for deadlock.")
 def paths(
-    recipe: str | None,
-    graph: str | None,
-    routing: str,
-    virtual_channels: bool,
-    num_paths: int | None,
-    max_hops: int | None,
-    max_parts: int | None,
-    out: str | None,
-    format_name: str | None,
-    json_path: str | None,
-    choice: SolverChoice,
-) -> int:
+    recipe: str | None = opt.recipe_argument,
+    graph: str | None = opt.graph_option,
+    routing: str = option(
+        "--routing",
+        type=click.Choice(ROUTINGS),
+        default=ROUTINGS[0],
+        help="Paths of an optimal flow, a few link-disjoint short ones of every pair, balanced, or "
+        "disjoint up*/down* ones, whose channel dependencies have no cycle.",
+    ),
+    virtual_channels: bool = option(
+        "--virtual-channels",
+        is_flag=True,
+        help="Give every hop one of as few virtual channels as free these paths of deadlock.",
+    ),
+    num_paths: int | None = option(
+        "--paths",
+        type=click.IntRange(min=1),
+        help=f"Most paths of a pair where they are disjoint (default: {DEFAULT_PATHS}).",
+    ),
+    max_hops: int | None = option(
+        "--max-hops",
+        type=click.IntRange(min=1),
+        help="Longest path where they need not be disjoint (default: the diameter + 1).",
+    ),
+    max_parts: int | None = option(
+        "--parts",
+        type=click.IntRange(min=1),
+        help="Most parts that a message is shared out in (default: 720).",
+    ),
+    out: str | None = option(
+        "--out",
+        type=OUTPUT,
+        metavar="FILE",
+        help="Write the table: .csv or .json; - is standard output.",
+    ),
+    format_name: str | None = option(
+        "--format", type=opt.LiveChoice(opt.path_formats), help="Instead of the suffix."
+    ),
+    choice: opt.SolverChoice = opt.solving_options,
+) -> Answer:
     """Find paths of every pair of nodes for an all-to-all, and the share that each carries.
 
     By default the paths make up an optimal flow over short paths. The all-to-all time over them is
@@ -239,7 +212,7 @@ def paths(
     Example:
       ocs-codesign paths 'Torus((4, 4))' --routing deadlock-free --out paths.csv
     """
-    source = GivenGraph.of(recipe, graph)
+    source = opt.GivenGraph.of(recipe, graph)
     deadlock_free = routing == ROUTINGS[2]
     is_disjoint = routing != ROUTINGS[0]
     if num_paths is not None and not is_disjoint:
@@ -250,8 +223,8 @@ def paths(
         raise click.UsageError("deadlock-free paths need no --virtual-channels")
     if format_name is not None and out is None:
         raise click.UsageError("--format is for --out")
-    check_outputs(json_path, out)
-    from ocs_codesign.faces.answers.build import paths_json, paths_sections
+    from ocs_codesign.faces.answers.build import paths_sections
+    from ocs_codesign.faces.answers.declared import answer_json
     from ocs_codesign.schedules.paths import table_files
     from ocs_codesign.schedules.paths.throughput import throughput
 
@@ -259,7 +232,7 @@ def paths(
         format_name = CSV if out == STDOUT else table_files.path_format(out)
     topology = source.topology()
     if deadlock_free and not _has_order(topology):
-        return _refuse(source, topology, json_path)
+        return _refuse(source, topology)
     with progress("Finding paths"), choice.solving() as options:
         began = time.monotonic()
         table = _table(topology, routing, num_paths or max_hops, max_parts, options)
@@ -272,23 +245,16 @@ def paths(
 
             found = with_channels(table, options.after(time.monotonic() - began))
             table = found.table
-        answer = {**_named(source), **paths_json(routing, table, best, found)}
+        written = None if out == STDOUT else out
+        answer = answer_json("build.paths", table, routing, best, found, source, written)
         tell_phase("Writing the table", 0, 0)
         if out is not None and out != STDOUT:
             table_files.save_path_table(table, out, format_name)
-    answer["out"] = None if out == STDOUT else out
     if out == STDOUT:
         table_files.check_size(table)
         for block in table_files.FORMATS[format_name or CSV](table):
             click.echo(block, nl=False)
-    emit(answer, json_path, () if out == STDOUT else paths_sections(answer))
-    return 0
-
-
-def _named(source: GivenGraph) -> dict[str, str | None]:
-    """What the table is of."""
-    label = None if source.recipe is None else source.recipe.label()
-    return {"recipe": source.recipe_text, "label": label, "graph": source.graph_name}
+    return Answer(answer, () if out == STDOUT else paths_sections(answer))
 
 
 def _has_order(topology: Topology) -> bool:
@@ -298,17 +264,15 @@ def _has_order(topology: Topology) -> bool:
     return has_up_down_order(topology)
 
 
-def _refuse(source: GivenGraph, topology: Topology, json_path: str | None) -> int:
-    """Say that there are no up*/down* paths of all pairs, and return the exit code for it."""
+def _refuse(source: opt.GivenGraph, topology: Topology) -> Answer:
+    """That there are no up*/down* paths of all pairs, with the exit code for it."""
     from ocs_codesign.schedules.paths.channels import NO_ORDER
 
-    answer = {"recipe": source.recipe_text, "graph": source.graph_name, "nodes": topology.num_nodes}
-    emit(
-        {**answer, "routing": None, "status": NO_ORDER},
-        json_path,
-        [f"No up*/down* paths: {NO_ORDER}. --virtual-channels frees other paths of deadlock."],
+    text = f"No up*/down* paths: {NO_ORDER}. --virtual-channels frees other paths of deadlock."
+    where = {"recipe": source.recipe_text, "graph": source.graph_name, "nodes": topology.num_nodes}
+    return told(
+        "build.no_paths", where | {"routing": None, "status": NO_ORDER}, [text], code=NEGATIVE
     )
-    return NEGATIVE
 
 
 def _table(

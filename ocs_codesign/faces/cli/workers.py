@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.faces.cli.commands import option
 from ocs_codesign.faces.cli.interruption import interruptions
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from concurrent.futures import Executor
 
 
-def workers_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options --workers and --dask, as the arguments ``workers`` and ``dask``."""
-    command = click.option(
-        "--dask", metavar="ADDRESS", help="A Dask scheduler to work on instead."
-    )(command)
-    return click.option(
-        "--workers", type=click.IntRange(1), help="Local processes; all cores by default."
-    )(command)
+workers_option = option(
+    "--workers", type=click.IntRange(1), help="Local processes; all cores by default."
+)
+dask_option = option("--dask", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
 
 
 @contextmanager
@@ -88,12 +85,26 @@ def _end_with_parent() -> None:
 @contextmanager
 def _dask(address: str) -> Iterator[tuple[Executor, int]]:
     try:
-        from distributed import Client
+        from distributed import Client, KilledWorker
     except ImportError:
         raise ValueError(
-            "work on a cluster needs the extra dask: pip install 'ocs-codesign[dask]'"
+            "work on a cluster needs the extra dask: pip install distributed"
         ) from None
     with Client(address, timeout="10s") as client:
-        number = sum(client.nthreads().values())
+        try:
+            client.wait_for_workers(1, timeout="5s")
+        except TimeoutError:
+            raise ValueError(
+                f"the Dask scheduler at {address} has no workers: 'dask worker {address}' starts "
+                "one"
+            ) from None
+        # Whoever was there a moment ago may be lost: what is asked for waits for the next worker.
+        number = max(1, sum(client.nthreads().values()))
         with client.get_executor() as executor:
-            yield executor, max(1, number)
+            try:
+                yield executor, number
+            except KilledWorker:
+                raise ValueError(
+                    f"workers of {address} ended one after another over the same task: they may "
+                    "have too little memory"
+                ) from None

@@ -10,18 +10,21 @@ from ocs_codesign.core.quantities import format_time
 from ocs_codesign.faces.pictures.drawing import (
     FONT_SIZE,
     Panels,
+    bar_colour,
     figure_of,
     legend_below,
+    on_grid,
     one_axes,
     panels_in,
     plain,
+    set_time_axis,
     shortened,
+    unit_of_time,
 )
-from ocs_codesign.faces.pictures.files import STYLE, drawing
+from ocs_codesign.faces.pictures.files import drawing, drawn_alone, pictured
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from fractions import Fraction
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
@@ -34,66 +37,38 @@ if TYPE_CHECKING:
     from ocs_codesign.core.circuits import Interval
 
 
-_PALETTE = (
-    *("#5b9bd5", "#7fb77e", "#d08a2e", "#b07cc6", "#d9747a", "#4fb3ab"),
-    *("#c2a83e", "#8c9bab", "#e39ac0", "#6f86d6", "#a3b864", "#b98b6a"),
-)
 _DARK, _IDLE, _HATCH = "#3b4048", "#eef0f2", "#c9ced6"
 _HEIGHT = 0.66
 _MAX_LEGEND, _MAX_TEXTS, _MAX_BARRIERS = 12, 160, 120
 _MAX_DRAWN = 20_000
 _WIDTH_IN, _LINE_LETTERS, _LEGEND_LINE = 10.0, 140, 0.19
-_LEGEND_STYLE: dict[str, Any] = {
-    "frameon": False,
-    "fontsize": FONT_SIZE,
-    "columnspacing": 1.4,
-    "handlelength": 1.4,
-}
+_LEGEND_STYLE: dict[str, Any] = {"columnspacing": 1.4, "handlelength": 1.4}
 
 
-def planes_figure(plan: PlanePlan, names: Sequence[str] | None = None, title: str = "") -> Figure:
+def _height_in(plan: PlanePlan, names: Sequence[str] | None = None, _: str = "") -> float:
+    legend = _legend(_drawn(plan), names)
+    lines = -(-len(legend) // _columns(legend))
+    return 1.37 + _LEGEND_LINE * lines + 0.5 * plan.problem.num_planes
+
+
+@pictured(lambda *arguments: drawing(_WIDTH_IN, _height_in(*arguments)))
+def draw_planes(
+    plan: PlanePlan, names: Sequence[str] | None = None, title: str = "", *, ax: Axes | None = None
+) -> Axes:
     """A row a plane: sends coloured by configuration, changes dark and hatched, the rest idle.
 
     Sends carry the number of their step where there is room, and dotted lines are barriers. Of very
     long timelines only the beginning is drawn, and the picture says so.
     """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({**STYLE, "hatch.linewidth": 0.7}):
-        legend = _legend(_drawn(plan), names)
-        columns = _columns(legend)
-        below = 0.62 + _LEGEND_LINE * -(-len(legend) // columns)
-        height = 0.75 + below + 0.5 * plan.problem.num_planes
-        figure = Figure(figsize=(_WIDTH_IN, height), dpi=100)
-        FigureCanvasAgg(figure)
-        figure.subplots_adjust(left=0.08, right=0.975, top=1 - 0.55 / height, bottom=below / height)
-        axes = figure.add_subplot()
-        _draw(axes, plan)
-        axes.set_title(_title(plan, title), loc="left", fontsize=11)
-        place: Any = {"loc": "lower left", "bbox_to_anchor": (0.07, 0.0)}
-        figure.legend(handles=legend, ncols=columns, **place, **_LEGEND_STYLE)
-        if note := _note(plan):
-            figure.text(0.985, 1 - 0.22 / height, note, ha="right", fontsize=FONT_SIZE)
-    return figure
-
-
-def draw_planes(
-    plan: PlanePlan, names: Sequence[str] | None = None, title: str = "", *, ax: Axes | None = None
-) -> Axes:
-    """The picture of ``planes_figure`` in these axes, or in those of a new figure; the axes.
-
-    Its legend is below the axes.
-    """
-    if ax is None:
-        return planes_figure(plan, names, title).axes[0]
     ax = one_axes(ax)
     legend, note = _legend(_drawn(plan), names), _note(plan)
     _draw(ax, plan)
     ax.set_title(f"{_title(plan, title)}{f', {note}' * bool(note)}", loc="left", fontsize=11)
     legend_below(ax, legend, _columns(legend), _WIDTH_IN, **_LEGEND_STYLE)
     return ax
+
+
+planes_figure = drawn_alone(draw_planes)
 
 
 def _draw(axes: Axes, plan: PlanePlan) -> None:
@@ -122,24 +97,6 @@ def _title(plan: PlanePlan, title: str) -> str:
     gap = "optimal" if plan.is_optimal else f"gap at most {float(plan.gap):.2g}"
     text = f"{plain(shortened(title))}: " if title else ""
     return f"{text}{format_time(float(plan.total_s))}, {gap}"
-
-
-def bar_colour(number: int | None) -> str:
-    """The colour of a configuration or a step."""
-    return _PALETTE[(number or 0) % len(_PALETTE)]
-
-
-def set_time_axis(axes: Axes, end_s: float) -> None:
-    """Label the x axis, in seconds until ``end_s``, in the unit that suits it; no frame but it."""
-    from matplotlib.ticker import FuncFormatter
-
-    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-    unit, scale = next((one for one in units if end_s >= one[1]), units[-1])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:.6g}"))
-    axes.set_xlabel(f"time ({unit})", loc="right", labelpad=1)
-    axes.tick_params(axis="y", length=0)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
 
 
 def _draw_bars(axes: Axes, plan: PlanePlan, drawn: Sequence[Interval]) -> None:
@@ -233,30 +190,21 @@ def _columns(entries: Sequence[Patch]) -> int:
 
 _UP, _UP_NEXT, _DEMAND_DARK, _BOUND = "#0b5fa5", "#6ea8d8", "#c8442b", "#5f7a1f"
 _NUMBER, _NUMBER_NEXT = "white", "#10243a"
-_SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _NUMBERED = 0.02
 _MOST_TICKS = 16
 
 
-def demand_figure(plan: DemandPlan) -> Figure:
-    """The demand as a heat map, and every switch over time: making configurations, holding them."""
-    with drawing(10.4, 3.9, "constrained") as figure:
-        draw_demand(plan, figure=figure)
-    return figure
-
-
+@pictured(lambda _: drawing(10.4, 3.9))
 def draw_demand(
     plan: DemandPlan,
     *,
     figure: Figure | SubFigure | None = None,
     axes: Iterable[Axes] | None = None,
 ) -> tuple[Axes, ...]:
-    """The picture of ``demand_figure`` in an empty (sub)figure or 2 axes, or in a new figure's.
+    """The demand as a heat map, and every switch over time: making configurations, holding them.
 
-    The colour bar takes room of the first of the axes.
+    The colour bar takes room of the first of 2 axes.
     """
-    if figure is None and axes is None:
-        return tuple(demand_figure(plan).axes[:2])
     panels = panels_in(figure, axes, 1, 2, width_ratios=(1, 1.75))
     left, right = panels.axes
     _draw_matrix(left, plan)
@@ -264,11 +212,14 @@ def draw_demand(
     return panels.axes
 
 
+demand_figure = drawn_alone(draw_demand)
+
+
 def _draw_matrix(axes: Axes, plan: DemandPlan) -> None:
     from matplotlib.ticker import MaxNLocator, MultipleLocator
 
     second = plan.demand.unit_bytes / plan.bandwidth_Bps
-    scale, unit = _scale(max(plan.demand.units.ravel().tolist()) * second)
+    unit, scale = unit_of_time(max(plan.demand.units.ravel().tolist()) * second)
     times = (plan.demand.units * float(second) / scale).astype(float)
     image = axes.imshow(times, cmap="Blues", vmin=0.0, vmax=times.max() or 1.0)
     bar = figure_of(axes).colorbar(image, ax=axes, shrink=0.8)
@@ -282,7 +233,7 @@ def _draw_matrix(axes: Axes, plan: DemandPlan) -> None:
 
 
 def _draw_switches(axes: Axes, plan: DemandPlan) -> None:
-    scale, unit = _scale(plan.total_s)
+    unit, scale = unit_of_time(plan.total_s)
     made: list[list[tuple[float, float]]] = [[] for _ in range(plan.num_switches)]
     held: list[list[tuple[float, float]]] = [[] for _ in range(plan.num_switches)]
     timeline = zip(plan.switch.tolist(), plan.up_from_s(), plan.durations_s, strict=True)
@@ -340,12 +291,6 @@ def _finish(axes: Axes, plan: DemandPlan, unit: str, total: float) -> None:
     )
 
 
-def _scale(longest: Fraction) -> tuple[float, str]:
-    """Seconds of the unit that suits a time, and its name."""
-    seconds = float(longest)
-    return next((scale for scale in _SCALES if seconds >= scale[0]), _SCALES[-1])
-
-
 # The plan of a trace as a figure: which design is held when, and when it is dark.
 
 
@@ -362,22 +307,11 @@ _MAX_JOBS_DRAWN = 2000
 _MAX_RUNS_DRAWN = 4000
 
 
-def trace_figure(plan: TracePlan, title: str = "") -> Figure:
-    """Two timelines, one above the other: the optimum in hindsight, and the online policy.
-
-    A lane for every design that either holds; bars are collectives, by colour, and gaps between
-    them; what a switch shows of its dead time is drawn in the lane that it leads to, what a gap
-    hides as well. Long traces are drawn run by run, very long ones only in their beginning, and say
-    so.
-    """
-    shown = _shown(plan)
-    height = 1.3 + len(shown) * (0.75 + 0.38 * len(_lanes(plan)))
-    with drawing(_TRACE_WIDTH_IN, height) as figure:
-        draw_trace(plan, title, figure=figure)
-        figure.tight_layout(rect=(0, 0.34 / height, 1, 1))
-    return figure
-
-
+@pictured(
+    lambda plan, _="": drawing(
+        _TRACE_WIDTH_IN, 1.3 + len(_shown(plan)) * (0.75 + 0.38 * len(_lanes(plan)))
+    )
+)
 def draw_trace(
     plan: TracePlan,
     title: str = "",
@@ -385,12 +319,13 @@ def draw_trace(
     figure: Figure | SubFigure | None = None,
     axes: Iterable[Axes] | None = None,
 ) -> tuple[Axes, ...]:
-    """The picture of ``trace_figure`` in an empty (sub)figure, in axes, or in a new figure's.
+    """Two timelines, one above the other: the optimum in hindsight, and the online policy.
 
-    ``axes`` are two, one for a plan without an online policy; the legend is below the last.
+    A lane for every design that either holds; bars are collectives, by colour, and gaps between
+    them; what a switch shows of its dead time is drawn in the lane that it leads to, what a gap
+    hides as well. Long traces are drawn run by run, very long ones only in their beginning, and say
+    so. ``axes`` are two, one for a plan without an online policy.
     """
-    if figure is None and axes is None:
-        return tuple(trace_figure(plan, title).axes)
     shown, lanes = _shown(plan), _lanes(plan)
     labels = [shortened(plan.options[option].label) for option in lanes]
     panels = panels_in(figure, axes, len(shown), 1, sharex=True)
@@ -404,6 +339,9 @@ def draw_trace(
     if title:
         panels.set_title(title, fontsize=11.5, x=0.01, ha="left")
     return panels.axes
+
+
+trace_figure = drawn_alone(draw_trace)
 
 
 def _shown(plan: TracePlan) -> list[tuple[str, LegPlan]]:
@@ -474,23 +412,16 @@ def _bars(plan: TracePlan, run: LegRun, by_job: bool) -> Iterator[tuple[str, flo
 def _set_axes(axes: Axes, labels: Sequence[str], title: str) -> None:
     axes.set_yticks(range(len(labels)), labels, fontsize=FONT_SIZE)
     axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
     axes.set_title(title, loc="left", fontsize=9.5)
     for lane in range(len(labels)):
         axes.axhline(lane, color=_HELD, linewidth=0.6, zorder=1)
-    axes.grid(axis="x", color="#e8e8e8", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    on_grid(axes, "x", is_open=True)
+    axes.tick_params(axis="y", length=0)
 
 
 def _set_time(axes: Axes, end: float) -> None:
-    from matplotlib.ticker import FuncFormatter
-
     axes.set_xlim(0, end * 1.005 or 1)
-    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-    unit, scale = next((one for one in units if end >= one[1]), units[-1])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:.6g}"))
-    axes.set_xlabel(f"time ({unit})")
+    set_time_axis(axes, end)
 
 
 def _draw_legend(panels: Panels, colours: set[str]) -> None:

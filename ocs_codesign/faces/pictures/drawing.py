@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from fractions import Fraction
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -122,7 +123,7 @@ def draw_labels(
     """
     point = 72 / axes.figure.dpi  # points a pixel: files are saved at other resolutions
     frame = axes.get_window_extent()
-    room = _Box(frame.x0, frame.y0, frame.x1, frame.y1)
+    room = _Box(frame.x0 + 2, frame.y0 + 6, frame.x1 - 2, frame.y1 - 2)
     taken = [_around(axes, label.x, label.y) for label in labels]
     for x, low, high in drops:
         foot, head = _around(axes, x, low), _around(axes, x, high)
@@ -156,14 +157,18 @@ def draw_labels(
 
 
 def shortened(label: str) -> str:
-    """The label, its end cut off when it is too long for a picture.
+    """The label, its sets left out and then its end when it is too long for a picture.
 
     A box, the sign of a product of graphs, would be taken for a glyph that is missing.
 
     >>> shortened("(UniRing(1,4)□UniRing(1,8))□²")
     '(UniRing(1,4)×UniRing(1,8))²'
+    >>> shortened("L(Cay(Z32⋊Z8,{(0,1),(12,7),(15,3),(17,6)}))")
+    'L(Cay(Z32⋊Z8,{…}))'
     """
     label = re.sub("□(?=[²³⁴-⁹])", "", label).replace("□", "×")
+    if len(label) > _MAX_LABEL:
+        label = re.sub(r"\{[^{}]{4,}\}", "{…}", label)
     return label if len(label) <= _MAX_LABEL else label[: _MAX_LABEL - 1] + "…"
 
 
@@ -315,6 +320,62 @@ def one_axes(ax: object) -> Axes:
     return ax
 
 
+_PALETTE = (
+    *("#5b9bd5", "#7fb77e", "#d08a2e", "#b07cc6", "#d9747a", "#4fb3ab"),
+    *("#c2a83e", "#2f6f8f", "#e39ac0", "#6f86d6", "#a3b864", "#b98b6a"),
+)
+
+
+def bar_colour(number: int | None) -> str:
+    """The colour of a configuration, a step or a message; darker ones when all were taken."""
+    turn, place = divmod(number or 0, len(_PALETTE))
+    shade = (0.72 ** (turn % 4) * int(_PALETTE[place][at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(part):02x}" for part in shade)
+
+
+def set_time_axis(axes: Axes, end_s: float, what: str = "time") -> None:
+    """Label the x axis, in seconds until ``end_s``, in the unit that suits it; no frame but it."""
+    from matplotlib.ticker import FuncFormatter
+
+    unit, scale = unit_of_time(end_s)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:.6g}"))
+    axes.set_xlabel(f"{what} ({unit})", loc="right", labelpad=1)
+    axes.tick_params(axis="y", length=0)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+
+
+def plain_log(axes: Axes, which: str, digits: Sequence[float], base: int = 10) -> None:
+    """A logarithmic axis, x or y, with plain numbers at these multiples of powers of the base."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    getattr(axes, f"set_{which}scale")("log")
+    axis = getattr(axes, f"{which}axis")
+    axis.set_major_locator(LogLocator(base, subs=digits))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def unit_of_time(longest_s: float | Fraction) -> tuple[str, float]:
+    """The unit that suits a time, and its seconds."""
+    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+    return next((one for one in units if longest_s >= one[1]), units[-1])
+
+
+def on_grid(
+    ax: object, along: Literal["both", "x", "y"] = "both", *, is_open: bool = False
+) -> Axes:
+    """One Axes with a pale grid behind what is drawn, without the sides that have no numbers.
+
+    ``is_open``: not even a side on the left.
+    """
+    axes = one_axes(ax)
+    axes.grid(axis=along, color="#e8e8e8", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", *["left"] * is_open]].set_visible(False)
+    return axes
+
+
 def legend_below(
     axes: Axes, handles: Sequence[Artist], num_columns: int, width_in: float, **style: Any
 ) -> None:
@@ -404,7 +465,7 @@ def close_up(
     close.set_xticks([], minor=True)
     close.set_xlim(min(label.x for label in crowd) / 1.1, 1.1 * max(label.x for label in crowd))
     high = max(label.y for label in crowd) - floor
-    close.set_ylim(floor - 0.35 * high, floor + 1.2 * high)
+    close.set_ylim(floor - 0.5 * high, floor + 1.2 * high)
     close.grid(color="#e8e8e8", linewidth=0.7)
     axes.indicate_inset_zoom(close, edgecolor="#888888")
     return close

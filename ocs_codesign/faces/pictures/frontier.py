@@ -15,11 +15,12 @@ from ocs_codesign.faces.pictures.drawing import (
     close_up,
     draw_labels,
     is_within,
+    on_grid,
     one_axes,
     plain,
     shortened,
 )
-from ocs_codesign.faces.pictures.files import drawing
+from ocs_codesign.faces.pictures.files import drawing, drawn_alone, pictured
 from ocs_codesign.search.pareto import closed_baselines
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def drawing_over_legend(num_entries: int) -> Iterator[Figure]:
     """A figure of one picture, as high as it takes to have so many entries of a legend below."""
     legend_in = 0.15 + 0.19 * -(-num_entries // 2)
     height_in = _PICTURE_IN + legend_in
-    with drawing(8, height_in) as figure:
+    with drawing(8, height_in, None) as figure:
         bottom, top = (_AXIS_IN + legend_in) / height_in, 1 - _TITLE_IN / height_in
         figure.subplots_adjust(left=0.1, right=0.97, top=top, bottom=bottom)
         yield figure
@@ -153,9 +154,15 @@ _MOST_ENTRIES = 6
 """Of the legend besides messages and baselines."""
 
 
-def frontier_figure(
-    frontier: Frontier, model: CostModel | None = None, *sizes_bytes: float
-) -> Figure:
+@pictured(
+    lambda frontier, model=None, *sizes_bytes: drawing_over_legend(
+        (_MOST_ENTRIES + bool(_drops(frontier)) + len(sizes_bytes))
+        + len(_baselines(frontier, _asked(model, sizes_bytes)))
+    )
+)
+def draw_frontier(
+    frontier: Frontier, model: CostModel | None = None, *sizes_bytes: float, ax: Axes | None = None
+) -> Axes:
     """The frontier as a staircase of steps against t_b, with what it dominates and the bounds.
 
     The published designs of the size are labelled too; ring, torus, double binary tree and the
@@ -164,23 +171,6 @@ def frontier_figure(
     lie close above the bound, a close-up shows them. Dominated candidates far from the frontier are
     left out of the picture and counted in its legend.
     """
-    most = _MOST_ENTRIES + bool(_drops(frontier)) + len(sizes_bytes)
-    with drawing_over_legend(
-        most + len(_baselines(frontier, _asked(model, sizes_bytes)))
-    ) as figure:
-        draw_frontier(frontier, model, *sizes_bytes, ax=figure.add_subplot())
-    return figure
-
-
-def draw_frontier(
-    frontier: Frontier, model: CostModel | None = None, *sizes_bytes: float, ax: Axes | None = None
-) -> Axes:
-    """The picture of ``frontier_figure`` in these axes, or in those of a new figure; the axes.
-
-    Its legend is below the axes.
-    """
-    if ax is None:
-        return frontier_figure(frontier, model, *sizes_bytes).axes[0]
     axes, asked = one_axes(ax), _asked(model, sizes_bytes)
     shown = _in_view(frontier)
     _set_axes(axes, frontier, shown)
@@ -208,7 +198,41 @@ def draw_frontier(
         _draw_best(axes, frontier, asked)
     mark_baselines(axes, _baselines(frontier, asked))
     draw_legend(axes)
-    return ax
+    # What is drawn here keeps its frame; what a reader adds later widens it.
+    _ = axes.get_xlim(), axes.get_ylim()
+    axes.set_autoscale_on(True)
+    return axes
+
+
+frontier_figure = drawn_alone(draw_frontier)
+
+
+@pictured(
+    lambda _, frontier, model=None, *sizes_bytes: drawing_over_legend(
+        (_MOST_ENTRIES + 1 + bool(_drops(frontier)) + len(sizes_bytes))
+        + len(_baselines(frontier, _asked(model, sizes_bytes)))
+    )
+)
+def draw_frontier_beside(
+    own: tuple[str, Cost],
+    frontier: Frontier,
+    model: CostModel | None = None,
+    *sizes_bytes: float,
+    ax: Axes | None = None,
+) -> Axes:
+    """The picture of ``draw_frontier``, and in it the cost of a graph of one's own, by its name."""
+    axes, (name, cost) = draw_frontier(frontier, model, *sizes_bytes, ax=ax), own
+    steps, t_b = cost.steps, float(cost.t_b)
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    text = f"{shortened(name)}: {steps_text(steps, t_b)}"
+    axes.plot([steps], [t_b], "*", ms=13, color="#c8442b", label=text, zorder=6)
+    axes.set_xlim(left, max(right, steps + 0.5))
+    axes.set_ylim(low, max(high, t_b + 0.08 * (t_b - low)))
+    draw_legend(axes)
+    return axes
+
+
+frontier_beside_figure = drawn_alone(draw_frontier_beside)
 
 
 def _asked(model: CostModel | None, sizes_bytes: Sequence[float]) -> MessageSizes | None:
@@ -273,10 +297,7 @@ def _set_axes(axes: Axes, frontier: Frontier, shown: Sequence[Design]) -> None:
         f"{frontier.collective.name} frontier",
         fontsize=11.5,
     )
-    axes.grid(color="#e8e8e8", linewidth=0.7)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    on_grid(axes)
 
 
 def _round_ticks(low: int, high: int) -> list[int]:

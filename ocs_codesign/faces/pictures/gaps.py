@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.faces.pictures.drawing import FONT_SIZE, panels_in
-from ocs_codesign.faces.pictures.files import drawing
+from ocs_codesign.faces.pictures.files import drawing, drawn_alone, pictured
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,27 +26,17 @@ _NONE = "#8c8c8c"
 _WIDTH_IN = 9.6
 
 
-def gaps_figure(gaps: list[Gap]) -> Figure:
-    """One strip a number of steps above the fewest: every size a column, every degree a row.
-
-    Grey are sizes without a design of so few steps; what was not asked for is left white.
-    """
-    num_rows, num_strips = len(_rows(gaps)), len(gaps[0].excess)
-    height_in = 0.9 + num_strips * (0.55 + 0.19 * num_rows)
-    with drawing(_WIDTH_IN, height_in, "constrained") as figure:
-        draw_gaps(gaps, figure=figure)
-    return figure
-
-
+@pictured(
+    lambda gaps: drawing(_WIDTH_IN, 0.9 + len(gaps[0].excess) * (0.55 + 0.19 * len(_rows(gaps))))
+)
 def draw_gaps(
     gaps: list[Gap], *, figure: Figure | SubFigure | None = None, axes: Iterable[Axes] | None = None
 ) -> tuple[Axes, ...]:
-    """The picture of ``gaps_figure`` in an empty (sub)figure, in axes, or in a new figure's.
+    """One strip a number of steps above the fewest: every size a column, every degree a row.
 
-    ``axes`` are as many as a gap has numbers of steps; the legend is below the last.
+    Grey are sizes without a design of so few steps; what was not asked for is left white.
+    ``axes`` are as many as a gap has numbers of steps.
     """
-    if figure is None and axes is None:
-        return tuple(gaps_figure(gaps).axes)
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.patches import Patch
 
@@ -82,6 +72,9 @@ def draw_gaps(
         title_fontsize=FONT_SIZE,
     )
     return panels.axes
+
+
+gaps_figure = drawn_alone(draw_gaps)
 
 
 def _rows(gaps: list[Gap]) -> list[tuple[bool, int]]:

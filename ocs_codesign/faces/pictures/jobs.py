@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ocs_codesign.core.quantities import format_time
-from ocs_codesign.faces.pictures.circuits import bar_colour, set_time_axis
-from ocs_codesign.faces.pictures.drawing import FONT_SIZE, one_axes, panels_in, shortened
-from ocs_codesign.faces.pictures.files import drawing
+from ocs_codesign.faces.pictures.drawing import (
+    FONT_SIZE,
+    bar_colour,
+    one_axes,
+    panels_in,
+    set_time_axis,
+    shortened,
+)
+from ocs_codesign.faces.pictures.files import drawing, drawn_alone, pictured
 from ocs_codesign.jobs.job_graph import COMPUTE
 from ocs_codesign.jobs.on_links import MAX_LANES
 from ocs_codesign.jobs.reconfigured.clock import CHANGE, cuts_of, is_change
@@ -34,53 +41,45 @@ if TYPE_CHECKING:
 
 
 MAX_OWNERS, MAX_BARS = 16, 20_000
-_COMPUTE_COLOUR = "#8c9bab"
+_COMPUTE_COLOUR, _CHANGE_COLOUR, _HATCH = "#8c9bab", "#3b4048", "#c9ced6"
 _BEST, _OTHER, _EXPOSED = "#0b5fa5", "#9db7cf", "#d9747a"
 
 
-def job_figure(done: JobRun, title: str = "") -> Figure:
+@pictured(lambda done, _="": drawing(10, 1.3 + 0.5 * _num_owners(done)))
+def draw_job(done: JobRun, title: str = "", *, ax: Axes | None = None) -> Axes:
     """Two rows an owner: what it computes, and what its channel sends, coloured by label.
 
     Of many owners the first are drawn, and of very many bars the first; the picture says so.
     """
-    num = min(done.graph.num_owners, MAX_OWNERS)
-    height = 1.3 + 0.5 * num
-    with drawing(10, height, "constrained") as figure:
-        draw_job(done, title, ax=figure.add_subplot())
-    return figure
+    return _draw_run(one_axes(ax), done, title, None)
 
 
-def draw_job(done: JobRun, title: str = "", *, ax: Axes | None = None) -> Axes:
-    """The picture of ``job_figure`` in these axes, or in those of a new figure; the axes."""
-    if ax is None:
-        return job_figure(done, title).axes[0]
-    ax = one_axes(ax)
-    note = draw_timeline(ax, done, min(done.graph.num_owners, MAX_OWNERS))
-    named = f"{title}: " if title else ""
-    ax.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
-    return ax
+job_figure = drawn_alone(draw_job)
 
 
-def link_job_figure(run: LinkRun, title: str = "") -> Figure:
+@pictured(
+    lambda run, _="": drawing(10, 1.6 + 0.5 * _num_owners(run.job_run, run) + 0.25 * len(run.lanes))
+)
+def draw_link_job(run: LinkRun, title: str = "", *, ax: Axes | None = None) -> Axes:
     """The same of a job on links, with a row for each of the busiest links below.
 
     A link's bar is coloured by the label of the message that it sends.
     """
-    num = min(run.job_run.graph.num_owners, MAX_OWNERS - MAX_LANES)
-    with drawing(10, 1.6 + 0.5 * num + 0.25 * len(run.lanes), "constrained") as figure:
-        draw_link_job(run, title, ax=figure.add_subplot())
-    return figure
+    return _draw_run(one_axes(ax), run.job_run, title, run)
 
 
-def draw_link_job(run: LinkRun, title: str = "", *, ax: Axes | None = None) -> Axes:
-    """The picture of ``link_job_figure`` in these axes, or in those of a new figure; the axes."""
-    if ax is None:
-        return link_job_figure(run, title).axes[0]
-    ax, done = one_axes(ax), run.job_run
-    note = draw_timeline(ax, done, min(done.graph.num_owners, MAX_OWNERS - MAX_LANES), run)
+link_job_figure = drawn_alone(draw_link_job)
+
+
+def _num_owners(done: JobRun, links: LinkRun | None = None) -> int:
+    return min(done.graph.num_owners, MAX_OWNERS - (MAX_LANES if links is not None else 0))
+
+
+def _draw_run(axes: Axes, done: JobRun, title: str, links: LinkRun | None) -> Axes:
+    note = draw_timeline(axes, done, _num_owners(done, links), links)
     named = f"{title}: " if title else ""
-    ax.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
-    return ax
+    axes.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
+    return axes
 
 
 def _bars(done: JobRun, num_owners: int, links: LinkRun | None) -> tuple[NDArray[np.int64], ...]:
@@ -155,21 +154,11 @@ def draw_timeline(axes: Axes, done: JobRun, num_owners: int, links: LinkRun | No
     return "".join(f", {note}" for note in notes)
 
 
-def policies_figure(
-    outcomes: Sequence[PolicyOutcome], bound_s: Fraction, title: str = ""
-) -> Figure:
-    """A bar a policy, the shortest period first, its exposed part apart; the bound is a line."""
-    with drawing(8, 1.2 + 0.32 * len(outcomes), "constrained") as figure:
-        draw_policies(outcomes, bound_s, title, ax=figure.add_subplot())
-    return figure
-
-
+@pictured(lambda outcomes, *_: drawing(8, 1.2 + 0.32 * len(outcomes)))
 def draw_policies(
     outcomes: Sequence[PolicyOutcome], bound_s: Fraction, title: str = "", *, ax: Axes | None = None
 ) -> Axes:
-    """The picture of ``policies_figure`` in these axes, or in those of a new figure; the axes."""
-    if ax is None:
-        return policies_figure(outcomes, bound_s, title).axes[0]
+    """A bar a policy, the shortest period first, its exposed part apart; the bound is a line."""
     axes = one_axes(ax)
     ordered = sorted(outcomes, key=lambda one: one.steady.period_s)
     periods = [float(one.steady.period_s) for one in ordered]
@@ -195,25 +184,17 @@ def draw_policies(
         fontsize=FONT_SIZE,
     )
     axes.set_title(title, loc="left", fontsize=11)
-    return ax
+    return axes
 
 
-_COMPUTES, _IDLE, _DARK = "#8c9bab", "#e3e7ec", "#222222"
+policies_figure = drawn_alone(draw_policies)
+
+
+_IDLE = "#e3e7ec"
 MAX_CLASSES = 4
 
 
-def codesign_figure(
-    rows: Sequence[tuple[str, JobOutcome]], done: JobRun, title: str = ""
-) -> Figure:
-    """A bar a row in computation, exposed messages of each kind and waiting, and a timeline.
-
-    The timeline is the run of the first row, a few classes of it.
-    """
-    with drawing(10, sum(_heights(rows, done)) + 0.6, "constrained") as figure:
-        draw_codesign(rows, done, title, figure=figure)
-    return figure
-
-
+@pictured(lambda rows, done, _="": drawing(10, sum(_heights(rows, done)) + 0.6))
 def draw_codesign(
     rows: Sequence[tuple[str, JobOutcome]],
     done: JobRun,
@@ -222,9 +203,10 @@ def draw_codesign(
     figure: Figure | SubFigure | None = None,
     axes: Iterable[Axes] | None = None,
 ) -> tuple[Axes, ...]:
-    """The picture of ``codesign_figure`` in an empty (sub)figure or 2 axes, or a new figure's."""
-    if figure is None and axes is None:
-        return tuple(codesign_figure(rows, done, title).axes)
+    """A bar a row in computation, exposed messages of each kind and waiting, and a timeline.
+
+    The timeline is the run of the first row, a few classes of it.
+    """
     panels = panels_in(figure, axes, 2, 1, height_ratios=_heights(rows, done))
     bars, line = panels.axes
     _draw_bars(bars, rows, done.graph.labels)
@@ -233,6 +215,9 @@ def draw_codesign(
     told = format_time(done.total_s)
     line.set_title(f"{rows[0][0]} on the clock: {told}{note}", loc="left", fontsize=FONT_SIZE)
     return panels.axes
+
+
+codesign_figure = drawn_alone(draw_codesign)
 
 
 def _heights(rows: Sequence[tuple[str, JobOutcome]], done: JobRun) -> tuple[float, float]:
@@ -246,16 +231,19 @@ def _draw_bars(
     """The bars; messages have the colours that they have in the timeline."""
     labels = sorted({label for _, one in rows for label in one.exposed_s})
     numbers = list(dict.fromkeys([*of_timeline, *labels]))
-    parts = [("computes", _COMPUTES, [float(one.compute_s) for _, one in rows])]
+    parts = [("computes", _COMPUTE_COLOUR, [float(one.compute_s) for _, one in rows])]
     for label in labels:
         seconds = [float(one.exposed_s.get(label, 0)) for _, one in rows]
         parts.append((f"{label}, exposed", bar_colour(numbers.index(label)), seconds))
     parts.append(("waits for others", _IDLE, [float(one.idle_s) for _, one in rows]))
-    parts.append(("circuits change", _DARK, [float(one.dark_s) for _, one in rows]))
+    parts.append(("circuits change", _CHANGE_COLOUR, [float(one.dark_s) for _, one in rows]))
     left = [0.0] * len(rows)
     for name, colour, seconds in parts:
         if any(seconds):
-            axes.barh(range(len(rows)), seconds, left=left, color=colour, label=name)
+            style: dict[str, Any] = {"color": colour, "label": name}
+            if colour == _CHANGE_COLOUR:
+                style |= {"hatch": "////", "edgecolor": _HATCH, "linewidth": 0}
+            axes.barh(range(len(rows)), seconds, left=left, **style)
             left = [a + b for a, b in zip(left, seconds, strict=True)]
     for place, (_, one) in enumerate(rows):
         axes.text(
@@ -266,7 +254,8 @@ def _draw_bars(
             fontsize=FONT_SIZE,
         )
         axes.plot([one.bound_s] * 2, [place - 0.4, place + 0.4], color="#222222", linewidth=1.2)
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=FONT_SIZE)
+    names = [fill(name, 42, max_lines=2, placeholder="…") for name, _ in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize=FONT_SIZE)
     axes.invert_yaxis()
     most = 1.15 * max(max(left), *(float(one.period_s) for _, one in rows))
     axes.set_xlim(0, most)
@@ -278,33 +267,24 @@ def _draw_bars(
 # The picture of a job whose circuits change: what ranks do, what is held, and when it is dark.
 
 
-_CHANGE_COLOUR, _HATCH, _MAX_STRETCHES = "#3b4048", "#c9ced6", 4000
+_MAX_STRETCHES = 4000
 _FIRST_COLOUR = 8
 """Configurations take the end of the palette, messages the beginning."""
 _DRAWN_ITERATIONS = 2
 
 
-def changes_figure(planned: ReconfiguredIteration, title: str = "") -> Figure:
+@pictured(lambda planned, _="": drawing(10, 1.8 + 0.5 * _num_owners(planned.best.steady.job_run)))
+def draw_changes(
+    planned: ReconfiguredIteration, title: str = "", *, ax: Axes | None = None
+) -> Axes:
     """Two rows a class as in ``job_figure``, and one of the circuits: the configuration, or dark.
 
     The first two iterations; changes are dark and hatched. Of many classes
     the first are drawn, and of very many bars.
     """
-    num = min(planned.job.graph.num_owners, MAX_OWNERS)
-    with drawing(10, 1.8 + 0.5 * num, "constrained") as figure:
-        draw_changes(planned, title, ax=figure.add_subplot())
-    return figure
-
-
-def draw_changes(
-    planned: ReconfiguredIteration, title: str = "", *, ax: Axes | None = None
-) -> Axes:
-    """The picture of ``changes_figure`` in these axes, or in those of a new figure; the axes."""
-    if ax is None:
-        return changes_figure(planned, title).axes[0]
     ax, best = one_axes(ax), planned.best
     done = best.steady.job_run
-    num = min(planned.job.graph.num_owners, MAX_OWNERS)
+    num = _num_owners(done)
     note = draw_timeline(ax, done, num)
     row = 2 * num
     for configuration, (begin, width) in _stretches(best):
@@ -328,6 +308,9 @@ def draw_changes(
     every = f"iterations of {format_time(best.period_s)}"
     ax.set_title(f"{named}{every}{note}", loc="left", fontsize=11)
     return ax
+
+
+changes_figure = drawn_alone(draw_changes)
 
 
 def _names(axes: Axes) -> list[str]:

@@ -8,8 +8,16 @@ from ocs_codesign.circuits.frontier import best_static, break_even_of, t_b_bound
 from ocs_codesign.core.bounds import bound
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.quantities import format_bandwidth, format_size, format_time
-from ocs_codesign.faces.pictures.drawing import FONT_SIZE, Label, draw_labels, one_axes, panels_in
-from ocs_codesign.faces.pictures.files import drawing
+from ocs_codesign.faces.pictures.drawing import (
+    FONT_SIZE,
+    Label,
+    draw_labels,
+    on_grid,
+    one_axes,
+    panels_in,
+    plain_log,
+)
+from ocs_codesign.faces.pictures.files import drawing, drawn_alone, pictured
 from ocs_codesign.faces.pictures.frontier import (
     BOUND,
     FRONT,
@@ -42,7 +50,14 @@ _MOST_ENTRIES = 5
 """Of the legend besides messages and baselines."""
 
 
-def joint_figure(frontier: Frontier, asked: MessageSizes | None = None) -> Figure:
+@pictured(
+    lambda frontier, asked=None: drawing_over_legend(
+        _MOST_ENTRIES + _num_sizes(asked) + len(_baselines(frontier))
+    )
+)
+def draw_joint(
+    frontier: Frontier, asked: MessageSizes | None = None, *, ax: Axes | None = None
+) -> Axes:
     """All-to-all time against the allgather's t_b, with the steps as labels, and the bounds.
 
     Without the allgather against the diameter. Dominated candidates near the frontier are drawn,
@@ -50,23 +65,6 @@ def joint_figure(frontier: Frontier, asked: MessageSizes | None = None) -> Figur
     least time is marked for every message size asked for; so are ring, torus and the bound of a fat
     tree, on the edge where they lie beyond it. Raises ValueError if none was solved.
     """
-    if not frontier.candidates:
-        raise ValueError("no candidate was solved: there is nothing to draw")
-    baselines, sizes = _baselines(frontier), () if asked is None else asked.sizes_bytes
-    with drawing_over_legend(_MOST_ENTRIES + len(sizes) + len(baselines)) as figure:
-        draw_joint(frontier, asked, ax=figure.add_subplot())
-    return figure
-
-
-def draw_joint(
-    frontier: Frontier, asked: MessageSizes | None = None, *, ax: Axes | None = None
-) -> Axes:
-    """The picture of ``joint_figure`` in these axes, or in those of a new figure; the axes.
-
-    Its legend is below the axes. Raises ValueError as ``joint_figure`` does.
-    """
-    if ax is None:
-        return joint_figure(frontier, asked).axes[0]
     if not frontier.candidates:
         raise ValueError("no candidate was solved: there is nothing to draw")
     axes = one_axes(ax)
@@ -81,7 +79,14 @@ def draw_joint(
         _draw_best(axes, frontier, asked)
     mark_baselines(axes, _baselines(frontier))
     draw_legend(axes)
-    return ax
+    return axes
+
+
+joint_figure = drawn_alone(draw_joint)
+
+
+def _num_sizes(asked: MessageSizes | None) -> int:
+    return 0 if asked is None else len(asked.sizes_bytes)
 
 
 def _at(frontier: Frontier, one: Design) -> tuple[float, float]:
@@ -151,10 +156,7 @@ def _set_axes(axes: Axes, frontier: Frontier, shown: Sequence[Design]) -> None:
     axes.set_title(
         f"{question.num_nodes} nodes of degree {question.degree}: {both} frontier", fontsize=11.5
     )
-    axes.grid(color="#e8e8e8", linewidth=0.7)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    on_grid(axes)
 
 
 def _draw_bounds(axes: Axes, frontier: Frontier) -> None:
@@ -212,21 +214,7 @@ _MOST_OVER_FRONT = 3.0
 _LOG_RATIO = 10
 
 
-def reconfigured_figure(
-    frontier: Frontier, deltas_s: Sequence[float] = (), asked: MessageSizes | None = None
-) -> Figure:
-    """t_b of all candidates with the bound: against configurations, of an allreduce against steps.
-
-    For every message size asked for also the time against the dead time of a change: the fastest
-    static design, what is fastest at each dead time, and below which dead time changes pay;
-    ``deltas_s`` are marked.
-    """
-    num_panels = 1 if asked is None else 1 + len(asked.sizes_bytes)
-    with drawing(5.4 * num_panels, 4.6, "constrained") as figure:
-        draw_reconfigured(frontier, deltas_s, asked, figure=figure)
-    return figure
-
-
+@pictured(lambda _, __=(), asked=None: drawing(5.4 * (1 + _num_sizes(asked)), 4.6))
 def draw_reconfigured(
     frontier: Frontier,
     deltas_s: Sequence[float] = (),
@@ -235,18 +223,16 @@ def draw_reconfigured(
     figure: Figure | SubFigure | None = None,
     axes: Iterable[Axes] | None = None,
 ) -> tuple[Axes, ...]:
-    """The picture of ``reconfigured_figure`` in an empty (sub)figure, in axes, or a new figure's.
+    """t_b of all candidates with the bound: against configurations, of an allreduce against steps.
 
-    ``axes`` are one, and one more for every message size asked for.
+    For every message size asked for also the time against the dead time of a change: the fastest
+    static design, what is fastest at each dead time, and below which dead time changes pay;
+    ``deltas_s`` are marked. ``axes`` are one, and one more for every message size.
     """
-    if figure is None and axes is None:
-        return tuple(reconfigured_figure(frontier, deltas_s, asked).axes)
     sizes = () if asked is None else asked.sizes_bytes
     panels = panels_in(figure, axes, 1, 1 + len(sizes))
     for panel in panels.axes:
-        panel.grid(color="#e8e8e8", linewidth=0.7)
-        panel.set_axisbelow(True)
-        panel.spines[["top", "right"]].set_visible(False)
+        on_grid(panel)
     _draw_costs(panels.axes[0], frontier)
     if asked is not None:
         for panel, size in zip(panels.axes[1:], sizes, strict=True):
@@ -254,6 +240,9 @@ def draw_reconfigured(
     what = f"{frontier.num_nodes} nodes of degree {frontier.degree}"
     panels.set_title(f"{what}: {frontier.collective.name}", fontsize=11.5)
     return panels.axes
+
+
+reconfigured_figure = drawn_alone(draw_reconfigured)
 
 
 def _draw_costs(axes: Axes, frontier: Frontier) -> None:
@@ -277,7 +266,7 @@ def _draw_costs(axes: Axes, frontier: Frontier) -> None:
             axes.plot(x, y, linestyle="", marker="o", label=f"{name}: {len(members)}", **style)
     heights = [_t_b(design) for design in (*frontier.candidates, *rest)]
     if max(heights) > _LOG_RATIO * min(heights):
-        _set_plain_log(axes, "y", (1, 2, 5))
+        plain_log(axes, "y", (1, 2, 5))
     _annotate(axes, frontier, by_steps=by_steps)
     _draw_bound(axes, frontier, by_steps=by_steps)
     axes.set_ylabel(r"$t_b$  ($T_B$ in units of $M/B$)")
@@ -316,20 +305,9 @@ def _draw_bound(axes: Axes, frontier: Frontier, *, by_steps: bool) -> None:
     numbers = range(1, most + 1)
     bounds = [float(t_b_bound(frontier, number)) for number in numbers]
     axes.plot(numbers, bounds, label="no design is below", **style)
-    _set_plain_log(axes, "x", (1, 2, 4, 8), base=16)
+    plain_log(axes, "x", (1, 2, 4, 8), base=16)
     axes.set_xlim(0.85, 1.45 * max(most, 2))
     axes.set_xlabel("configurations held in turn")
-
-
-def _set_plain_log(axes: Axes, which: str, digits: Sequence[int], base: int = 10) -> None:
-    """A logarithmic axis, x or y, with plain numbers at these multiples of powers of the base."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    getattr(axes, f"set_{which}scale")("log")
-    axis = getattr(axes, f"{which}axis")
-    axis.set_major_locator(LogLocator(base, subs=digits))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())
 
 
 def _draw_times(

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ocs_codesign.faces.pictures.drawing import FONT_SIZE, legend_below, one_axes, plain
-from ocs_codesign.faces.pictures.files import drawing
+from ocs_codesign.faces.pictures.files import drawing, drawn_alone, pictured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from ocs_codesign.core.compute.cuts import Cut
     from ocs_codesign.core.network import Network
     from ocs_codesign.core.plans import Forest
+    from ocs_codesign.schedules.exchange.optimum import ExchangeOptimum
     from ocs_codesign.schedules.forest.optimum import Optimum
 
 
@@ -25,46 +27,51 @@ MAX_NODES = 300
 """Nodes of a network, and hosts of a tree, up to which they are drawn; more are a black disc."""
 
 _MAX_NAMED = 80
-LEGEND_IN = 7.0
+_APART = 1.0
+"""How far the sides of the bottleneck stand apart, as neighbours do."""
+
+LEGEND_IN = 6.6
 INSIDE, OUTSIDE, _NARROW, _LINK = "#0b5fa5", "#e0a030", "#c8442b", "#9aa3ad"
 
 
-def network_figure(optimum: Optimum, name: str) -> Figure:
+@pictured(lambda optimum, _: drawing(*_size_in(optimum.network)))
+def draw_network(optimum: Optimum | ExchangeOptimum, name: str, *, ax: Axes | None = None) -> Axes:
     """A network of this name; the two sides of its narrowest cut and the links of it stand out.
 
-    Hosts are discs, switches squares, lines wider where links are. Raises ValueError for a network
-    of more than ``MAX_NODES`` nodes.
+    Hosts are discs, switches squares above them in tiers, lines wider where links are. Raises
+    ValueError for a network of more than ``MAX_NODES`` nodes.
     """
-    size_in = float(np.clip(3.5 + 0.55 * optimum.network.num_nodes**0.5, 5.0, 11.0))
-    with drawing(size_in, size_in, "constrained") as figure:
-        _draw_network(figure.subplots(), optimum, name)
-        columns = 2 if size_in < 7 else 3
-        figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5)
-    return figure
-
-
-def draw_network(optimum: Optimum, name: str, *, ax: Axes | None = None) -> Axes:
-    """The picture of ``network_figure`` in these axes, or in those of a new figure; the axes.
-
-    Its legend is below the axes. Raises ValueError as ``network_figure`` does.
-    """
-    if ax is None:
-        return network_figure(optimum, name).axes[0]
     ax = one_axes(ax)
     _draw_network(ax, optimum, name)
     legend_below(ax, ax.get_legend_handles_labels()[0], 3, LEGEND_IN, fontsize=8.5)
     return ax
 
 
-def _draw_network(axes: Axes, optimum: Optimum, name: str) -> None:
+network_figure = drawn_alone(draw_network)
+
+
+def _size_in(network: Network) -> tuple[float, float]:
+    """A square for hosts alone; else as wide as the hosts need, and a row a tier."""
+    if network.num_nodes == network.num_hosts:
+        size = float(np.clip(3.5 + 0.55 * network.num_nodes**0.5, 5.0, 11.0))
+        return size, size
+    return float(np.clip(0.45 * network.num_hosts, 6.0, 14.0)), 4.8
+
+
+def _draw_network(axes: Axes, optimum: Optimum | ExchangeOptimum, name: str) -> None:
     network = optimum.network
     if network.num_nodes > MAX_NODES:
         raise ValueError(
             f"a network of {network.num_nodes} nodes is too large for a picture: "
             f"at most {MAX_NODES} are drawn"
         )
-    place = _layout(network)
-    axes.set_aspect("equal")
+    has_switches = network.num_nodes > network.num_hosts
+    place = (
+        _tiers(network, optimum.bottleneck)
+        if has_switches
+        else _layout(network, optimum.bottleneck)
+    )
+    axes.set_aspect("auto" if has_switches else "equal")
     axes.set_axis_off()
     axes.margins(0.08)
     axes.set_title(_title(optimum, name), fontsize=10)
@@ -72,27 +79,90 @@ def _draw_network(axes: Axes, optimum: Optimum, name: str) -> None:
     _draw_nodes(axes, network, place, optimum)
 
 
-def _title(optimum: Optimum, name: str) -> str:
-    network, cut = optimum.network, optimum.cut
+def _title(optimum: Optimum | ExchangeOptimum, name: str) -> str:
+    network, cut = optimum.network, optimum.bottleneck
     unit = f" {network.unit}" if network.unit else ""
     rate = f"{plain(name)}: algbw {float(optimum.algbw):.5g}{unit} at best"
     if cut is None:
         return rate
     hosts = int((~cut.side[: network.num_hosts]).sum())
-    verb = "out of" if optimum.tasks[0].is_sum else "into"
+    verb = "out of" if optimum.is_sum else "into"
     short = "the orange host" if hosts == 1 else f"the {hosts} orange hosts"
     return f"{rate}\nbottleneck: a bandwidth of {cut.capacity}{unit} {verb} {short}"
 
 
-def _layout(network: Network) -> NDArray[np.float64]:
-    """Places in the plane that are about as far apart as hops, the same for the same network."""
+def _layout(network: Network, cut: Cut | None) -> NDArray[np.float64]:
+    """Places in the plane about as far apart as hops, the sides of the cut moved apart."""
     from networkx import Graph, kamada_kawai_layout
 
     graph = Graph()
     graph.add_nodes_from(range(network.num_nodes))
     graph.add_edges_from(zip(network.tail.tolist(), network.head.tolist(), strict=True))
     places: dict[int, NDArray[np.float64]] = kamada_kawai_layout(graph)
-    return np.array([places[node] for node in range(network.num_nodes)])
+    place = np.array([places[node] for node in range(network.num_nodes)])
+    if cut is not None:
+        apart = place[~cut.side].mean(axis=0) - place[cut.side].mean(axis=0)
+        place[~cut.side] += _APART * apart / (np.hypot(*apart) or 1.0)
+    return place
+
+
+def _tiers(network: Network, cut: Cut | None) -> NDArray[np.float64]:
+    """Hosts in a row, those beyond the cut at an end; above them switches, tier by tier.
+
+    Switches of a tier that lead to the same part of the row stand over each other, the one that
+    leads to more of it higher: a rail over the boxes that it joins. Hosts are left in their order.
+    """
+    hosts, nodes = network.num_hosts, network.num_nodes
+    inside = np.ones(nodes, dtype=bool) if cut is None else cut.side
+    place = np.zeros((nodes, 2))
+    index = np.arange(hosts)
+    beyond = index[~inside[:hosts]]
+    is_left = 2 * beyond.sum() < (hosts - 1) * len(beyond)
+    place[np.lexsort((index, inside[:hosts] == is_left)), 0] = index
+    near = [set[int]() for _ in range(nodes)]
+    for tail, head in zip(network.tail.tolist(), network.head.tolist(), strict=True):
+        near[tail].add(head)
+        near[head].add(tail)
+    row, below, waiting = 0, set(range(hosts)), set(range(hosts, nodes))
+    while waiting:
+        tier = {node for node in waiting if near[node] & below} or waiting
+        waiting = waiting - tier
+        ends = {node: _ends(place, near[node] & below) for node in tier}
+        level: dict[int, int] = {}
+        for node in sorted(tier, key=lambda node: (ends[node][1] - ends[node][0], node)):
+            low, high = ends[node]
+            under = (
+                level[other]
+                for other in level
+                if ends[other][1] - ends[other][0] < high - low
+                and low <= ends[other][1]
+                and ends[other][0] <= high
+            )
+            level[node] = 1 + max(under, default=0)
+        for height in sorted(set(level.values())):
+            mine = sorted(node for node in tier if level[node] == height)
+            mine.sort(key=lambda node: (~inside[node], sum(ends[node])))
+            place[mine, 0] = _spread([sum(ends[node]) / 2 for node in mine], hosts - 1.0)
+            place[mine, 1] = row + height
+        row += max(level.values())
+        below = tier
+    if len(beyond):
+        edge = len(beyond) if is_left else hosts - len(beyond)
+        place[place[:, 0] > edge - 0.75, 0] += _APART
+    return place
+
+
+def _ends(place: NDArray[np.float64], nodes: set[int]) -> tuple[float, float]:
+    across = place[sorted(nodes), 0] if nodes else np.zeros(1)
+    return float(across.min()), float(across.max())
+
+
+def _spread(wished: list[float], width: float) -> list[float]:
+    """Places as wished for, ascending; evenly over the width if they are not apart."""
+    if all(b - a >= 1 for a, b in pairwise(wished)):
+        return wished
+    step = (width + 1) / len(wished)
+    return [step * (number + 0.5) - 0.5 for number in range(len(wished))]
 
 
 def _draw_links(
@@ -100,6 +170,7 @@ def _draw_links(
 ) -> None:
     """A line a cable, an arrow where it leads one way only or is of the cut, those on top."""
     ends = list(zip(network.tail.tolist(), network.head.tolist(), strict=True))
+    is_flat = network.num_nodes == network.num_hosts
     width_of: dict[tuple[int, int], int] = {}
     for pair, bandwidth in zip(ends, network.bandwidth.tolist(), strict=True):
         width_of[pair] = width_of.get(pair, 0) + bandwidth
@@ -117,15 +188,19 @@ def _draw_links(
             "shrinkB": 6,
             "arrowstyle": "-|>" if is_narrow or not two_way else "-",
         }
+        if place[tail, 1] == place[head, 1] and not is_flat:  # else through those between
+            style["connectionstyle"] = f"arc3,rad={0.35 if tail < head else -0.35}"
         axes.annotate("", place[head], place[tail], arrowprops=style)
     axes.plot([], [], color=_LINK, linewidth=2, label="link, wider where it is faster")
     if narrow:
         axes.plot([], [], color=_NARROW, linewidth=2, label="link of the bottleneck")
 
 
-def _draw_nodes(axes: Axes, network: Network, place: NDArray[np.float64], optimum: Optimum) -> None:
+def _draw_nodes(
+    axes: Axes, network: Network, place: NDArray[np.float64], optimum: Optimum | ExchangeOptimum
+) -> None:
     nodes = network.num_nodes
-    inside = np.ones(nodes, dtype=bool) if optimum.cut is None else optimum.cut.side
+    inside = np.ones(nodes, dtype=bool) if optimum.bottleneck is None else optimum.bottleneck.side
     is_host = np.arange(nodes) < network.num_hosts
     area = float(np.clip(9000 / nodes, 25, 260))
     beyond = ", beyond the bottleneck"
@@ -163,44 +238,41 @@ def _draw_nodes(axes: Axes, network: Network, place: NDArray[np.float64], optimu
 # Pictures of the trees of a forest: who sends to whom, and which arcs lead through switches.
 
 
-def tree_figure(forest: Forest, tree: int) -> Figure:
+def _tree_size_in(forest: Forest, tree: int) -> tuple[float, float]:
+    x, depth = _places(forest, tree)
+    return float(np.clip(0.36 * (max(x.values()) + 1), 5.0, 14.0)), 1.4 + 0.85 * max(depth.values())
+
+
+@pictured(lambda forest, tree: drawing(*_tree_size_in(forest, tree)))
+def draw_tree(forest: Forest, tree: int, *, ax: Axes | None = None) -> Axes:
     """One tree of a forest, a row an arc from its root; arcs through switches are dashed.
 
     Switches at which it branches, as they copy or add up, are orange squares. Raises ValueError for
     a tree that is not there, and for more than ``MAX_NODES`` hosts.
     """
-    x, depth = _places(forest, tree)
-    width_in = float(np.clip(0.36 * (max(x.values()) + 1), 5.0, 14.0))
-    with drawing(width_in, 1.4 + 0.85 * max(depth.values()), "constrained") as figure:
-        _draw_tree(figure.subplots(), forest, tree)
-        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
-    return figure
-
-
-def draw_tree(forest: Forest, tree: int, *, ax: Axes | None = None) -> Axes:
-    """The picture of ``tree_figure`` in these axes, or in those of a new figure; the axes.
-
-    Its legend is below the axes. Raises ValueError as ``tree_figure`` does.
-    """
-    if ax is None:
-        return tree_figure(forest, tree).axes[0]
     ax = one_axes(ax)
     _draw_tree(ax, forest, tree)
     legend_below(ax, ax.get_legend_handles_labels()[0], 3, LEGEND_IN, fontsize=8.5)
     return ax
 
 
-def tallest_tree_figure(forests: Sequence[Forest]) -> Figure:
-    """The tallest tree of some forests, the first of equals: it is what their steps come from.
-
-    Raises ValueError as ``tree_figure`` does.
-    """
-    return tree_figure(*_tallest(forests))
+tree_figure = drawn_alone(draw_tree)
 
 
 def draw_tallest_tree(forests: Sequence[Forest], *, ax: Axes | None = None) -> Axes:
-    """The picture of ``tallest_tree_figure``, drawn as ``draw_tree`` does; the axes."""
+    """The tallest tree of some forests, the first of equals: it is what their steps come from.
+
+    Raises ValueError as ``draw_tree`` does.
+    """
     return draw_tree(*_tallest(forests), ax=ax)
+
+
+tallest_tree_figure = drawn_alone(draw_tallest_tree)
+
+
+def check_drawable(forests: Sequence[Forest]) -> None:
+    """ValueError, before anything is written, where ``draw_tallest_tree`` raises one."""
+    _places(*_tallest(forests))
 
 
 def _tallest(forests: Sequence[Forest]) -> tuple[Forest, int]:

@@ -1,4 +1,4 @@
-"""Pictures of comparisons: time and bus bandwidth by size of the message."""
+"""Pictures of comparisons: time, bus bandwidth and distance to the bound by message size."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocs_codesign.core.quantities import format_size, format_time
-from ocs_codesign.faces.pictures.circuits import bar_colour, set_time_axis
-from ocs_codesign.faces.pictures.drawing import FONT_SIZE, one_axes, panels_in, plain
-from ocs_codesign.faces.pictures.files import drawing
+from ocs_codesign.faces.pictures.drawing import (
+    FONT_SIZE,
+    bar_colour,
+    on_grid,
+    one_axes,
+    panels_in,
+    plain,
+    plain_log,
+    set_time_axis,
+)
+from ocs_codesign.faces.pictures.files import drawing, drawn_alone, pictured
 from ocs_codesign.schedules.simulate.reasons import IDLE_REASONS, idle_ticks
 
 if TYPE_CHECKING:
@@ -24,49 +32,52 @@ if TYPE_CHECKING:
     from ocs_codesign.schedules.simulate.engine import Simulated
 
 
-_COLOURS = ("#0b5fa5", "#c8442b", "#5f7a1f", "#7b4fa3", "#b8860b", "#3a8a8a", "#8d5a9e")
-_STYLES = ("-", "--", ":", "-.")
+_COLOURS = (
+    *("#0b5fa5", "#c8442b", "#5f7a1f", "#7b4fa3", "#b8860b", "#3a8a8a"),
+    *("#d45f9e", "#7a4a2b", "#5aaee0", "#9ab83c"),
+)
+_MARKERS = "os^DvP<X>h"
+"""A colour and a marker a line, none twice: lines beyond are grey."""
+
 _REST, _BOUND = "#d5dae0", "#222222"
 _ALWAYS = ("ring", "rings", "double-binary-tree", "direct")
 """Classics that everybody has today: always named."""
 
-
-def comparison_figure(comparisons: Sequence[Comparison]) -> Figure:
-    """Two panels a network, time above and bus bandwidth below, both over the message's size.
-
-    Named are those that are the best somewhere, the best of a maker that is, and the classics that
-    everybody has; the rest is grey. The dashed line is what nothing can beat.
-    """
-    with drawing(6.4 * len(comparisons) + 0.4, 8.6, "constrained") as figure:
-        draw_comparison(comparisons, figure=figure)
-    return figure
+_ALIKE, _MOST_NAMES = 0.005, 3
+"""Lines are drawn as one where they differ by less everywhere."""
 
 
+@pictured(lambda comparisons: drawing(6.4 * len(comparisons) + 0.4, 10.0))
 def draw_comparison(
     comparisons: Sequence[Comparison],
     *,
     figure: Figure | SubFigure | None = None,
     axes: Iterable[Axes] | None = None,
 ) -> tuple[Axes, ...]:
-    """The picture of ``comparison_figure`` in an empty (sub)figure, in axes, or in a new figure's.
+    """Three panels a network over the message's size: time, bus bandwidth, time over the bound.
 
-    ``axes`` are two a comparison, first those of time, then those of bus bandwidth.
+    Named are those that are the best somewhere, the best of a maker that is, and the classics that
+    everybody has; the rest is grey. The dashed line is what nothing can beat, and a marker is a
+    size that was played. ``axes`` are three a comparison, first those of time.
     """
-    if figure is None and axes is None:
-        return tuple(comparison_figure(comparisons).axes)
     columns = len(comparisons)
-    panels = panels_in(figure, axes, 2, columns, sharex=True, sharey="row")
-    times, bandwidths = panels.axes[:columns], panels.axes[columns:]
-    makers = [each.entrant.maker for found in comparisons for each in _named(found)]
-    colours = {maker: number for number, maker in enumerate(dict.fromkeys(makers))}
-    for time, bandwidth, found in zip(times, bandwidths, comparisons, strict=True):
-        _draw(time, bandwidth, found, colours)
-        time.set_title(_title(found), fontsize=10)
+    panels = panels_in(figure, axes, 3, columns, sharex=True, sharey="row")
+    named = [_named(found) for found in comparisons]
+    labels = dict.fromkeys(_label(same) for lines in named for same in lines)
+    looks = dict(zip(labels, zip(_COLOURS, _MARKERS, strict=True), strict=False))
+    for at, (lines, found) in enumerate(zip(named, comparisons, strict=True)):
+        _draw(panels.axes[at::columns], found, lines, looks)
+        panels.axes[at].set_title(_title(found), fontsize=10)
     for panel in panels.lowest(columns):
         panel.set_xlabel("message M")
-    for panel in panels.leftmost(columns):
-        panel.set_ylabel("time" if panel in times else "bus bandwidth (GB/s)")
+    names = ("time", "bus bandwidth (GB/s)", "time over the least (×)")
+    for at in range(3 * columns):
+        if panels.axes[at] in panels.leftmost(columns):
+            panels.axes[at].set_ylabel(names[at // columns])
     return panels.axes
+
+
+comparison_figure = drawn_alone(draw_comparison)
 
 
 def _title(found: Comparison) -> str:
@@ -76,43 +87,55 @@ def _title(found: Comparison) -> str:
     return f"{contest.collective.name} on {name}, {contest.num_hosts} hosts"
 
 
-def _draw(time: Axes, bandwidth: Axes, found: Comparison, colours: Mapping[str, int]) -> None:
-    """The lines of one network; those that coincide lie on each other, wide ones below."""
-    sizes = found.contest.sizes_bytes
-    named = _named(found)
-    for each in [*named, *(each for each in found.played if each not in named)]:
-        style: dict[str, Any] = {"color": _REST, "linewidth": 0.9, "zorder": 1}
-        if each in named:
-            colour = colours[each.entrant.maker]
-            same = [other for other in named if other.entrant.maker == each.entrant.maker]
-            style = {
-                "color": _COLOURS[colour % len(_COLOURS)],
-                "linestyle": _STYLES[same.index(each) % len(_STYLES)],
-                "linewidth": max(1.2, 4.0 - 0.7 * named.index(each)),
-                "zorder": 3,
-                "label": plain(each.entrant.label),
-            }
-        time.plot(sizes, each.times_s, **style)
-        busbw = [found.busbw_Bps(each, at) / 1e9 for at in range(len(sizes))]
-        bandwidth.plot(sizes, busbw, **style)
-    time.plot([], [], color=_REST, label="others")
+def _draw(
+    panels: Sequence[Axes],
+    found: Comparison,
+    lines: Sequence[Sequence[Outcome]],
+    looks: Mapping[str, tuple[str, str]],
+) -> None:
+    """The lines of one network."""
+    sizes, least_s = found.contest.sizes_bytes, found.least_s
+    factor = float(found.contest.busbw_factor()) / 1e9
+
+    def draw(times_s: Sequence[float], **style: Any) -> None:
+        busbw = [factor * size / each for size, each in zip(sizes, times_s, strict=True)]
+        over = [each / least for each, least in zip(times_s, least_s, strict=True)]
+        for axes, values in zip(panels, (times_s, busbw, over), strict=True):
+            axes.plot(sizes, values, **style)
+
+    drawn = [each for same in lines if _label(same) in looks for each in same]
+    for each in found.played:
+        if each not in drawn:
+            draw(each.times_s, color=_REST, linewidth=0.9, zorder=1)
+    for at, same in enumerate(lines):
+        if (name := _label(same)) in looks:
+            colour, marker = looks[name]
+            mark: dict[str, Any] = {"marker": marker, "markersize": max(3.5, 7.0 - 0.5 * at)}
+            draw(same[0].times_s, color=colour, linewidth=1.3, zorder=3, label=name, **mark)
+    panels[0].plot([], [], color=_REST, label="others")
     bound: dict[str, Any] = {"color": _BOUND, "linestyle": (0, (4, 2)), "linewidth": 1.2}
-    time.plot(sizes, found.least_s, label="nothing is faster", **bound)
-    factor = float(found.contest.busbw_factor())
-    least = [factor * size / least / 1e9 for size, least in zip(sizes, found.least_s, strict=True)]
-    bandwidth.plot(sizes, least, **bound)
-    for axes in (time, bandwidth):
+    draw(least_s, label="nothing is faster", **bound)
+    for axes in map(on_grid, panels):
         _size_axis(axes, sizes)
-        axes.grid(color="#e8e8e8", linewidth=0.7)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-    _time_axis(time)
-    bandwidth.set_yscale("log")
-    time.legend(frameon=False, fontsize=8, loc="upper left")
+        axes.set_yscale("log")
+    _time_axis(panels[0])
+    plain_log(panels[1], "y", (1, 2, 5))
+    plain_log(panels[2], "y", (1, 1.5, 2, 3, 5))
+    panels[0].legend(frameon=False, fontsize=8, loc="upper left")
 
 
-def _named(found: Comparison) -> list[Outcome]:
-    """Winners first, then the best of every other maker that is no classic, then the everyday."""
+def _label(same: Sequence[Outcome]) -> str:
+    """The names of those that are drawn as one."""
+    names = list(dict.fromkeys(each.entrant.label for each in same))
+    more = len(names) - _MOST_NAMES
+    return plain(", ".join(names[:_MOST_NAMES]) + f" and {more} more" * (more > 0))
+
+
+def _named(found: Comparison) -> list[list[Outcome]]:
+    """Winners first, then the best of every other maker that is no classic, then the everyday.
+
+    Those that take the same time at every size stand together.
+    """
     named = [best for _, best in found.ranges()]
     makers = {each.entrant.maker for each in named}
     for each in sorted(found.played, key=lambda each: each.times_s[-1]):
@@ -121,7 +144,14 @@ def _named(found: Comparison) -> list[Outcome]:
             continue
         makers.add(maker)
         named.append(each)
-    return list(dict.fromkeys(named))
+    lines: list[list[Outcome]] = []
+    for each in dict.fromkeys(named):
+        alike = [same for same in lines if np.allclose(each.times_s, same[0].times_s, _ALIKE, 0)]
+        if alike:
+            alike[0].append(each)
+        else:
+            lines.append([each])
+    return lines
 
 
 def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:
@@ -160,19 +190,7 @@ _IDLE = dict(
 )
 
 
-def simulation_figure(simulated: Simulated, title: str = "") -> Figure:
-    """A row a link, bars coloured by step, over the shares of time that every link sends and waits.
-
-    Of many links the busiest are drawn, and of very many bars the first; the picture says so.
-    """
-    height = 1.5 + 0.22 * _num_rows(simulated) + 2.9
-    with drawing(10, height) as figure:
-        below = 0.75 / height
-        figure.subplots_adjust(0.11, below, 0.975, 1 - 0.45 / height, hspace=2.2 / height)
-        draw_simulation(simulated, title, figure=figure)
-    return figure
-
-
+@pictured(lambda simulated, _="": drawing(10, 4.6 + 0.22 * _num_rows(simulated)))
 def draw_simulation(
     simulated: Simulated,
     title: str = "",
@@ -180,9 +198,10 @@ def draw_simulation(
     figure: Figure | SubFigure | None = None,
     axes: Iterable[Axes] | None = None,
 ) -> tuple[Axes, ...]:
-    """The picture of ``simulation_figure`` in an empty (sub)figure or 2 axes, or a new figure's."""
-    if figure is None and axes is None:
-        return tuple(simulation_figure(simulated, title).axes)
+    """A row a link, bars coloured by step, over the shares of time that every link sends and waits.
+
+    Of many links the busiest are drawn, and of very many bars the first; the picture says so.
+    """
     heights = 0.22 * _num_rows(simulated) + 0.4, 2.2
     panels = panels_in(figure, axes, 2, 1, height_ratios=heights)
     gantt, use = panels.axes
@@ -193,10 +212,12 @@ def draw_simulation(
     return panels.axes
 
 
+simulation_figure = drawn_alone(draw_simulation)
+
+
+@pictured(lambda simulated, _="": drawing(10, 1.5 + 0.22 * _num_rows(simulated)))
 def draw_transfers(simulated: Simulated, title: str = "", *, ax: Axes | None = None) -> Axes:
-    """The upper half of ``simulation_figure`` in these axes, or in a new figure's; the axes."""
-    if ax is None:
-        return simulation_figure(simulated, title).axes[0]
+    """The upper half of ``simulation_figure``."""
     ax = one_axes(ax)
     rows = np.argsort(-simulated.link_busy(), kind="stable")[:MAX_ROWS]
     note = _draw_bars(ax, simulated, np.sort(rows))
@@ -266,8 +287,7 @@ def _draw_use(axes: Axes, simulated: Simulated) -> None:
     axes.set_ylim(0, 1)
     axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
     axes.set_xlabel("links, busiest first", loc="right", labelpad=1)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(
         loc="upper left", bbox_to_anchor=(0, -0.16), ncols=7, frameon=False, fontsize=FONT_SIZE
     )

@@ -285,7 +285,7 @@ def _index(catalogue: Catalogue, name: str, chunks: Chunks, graph_nodes: int) ->
         "catalogue": name,
         "graph_nodes": graph_nodes,
         "kautz": [KAUTZ_NODES, KAUTZ_MULTIPLE],
-        "num_designs": sum(len(catalogue.entries(question)) for question in every),
+        "num_designs": sum(map(catalogue.num_entries, every)),
         "kinds": {
             kind: {
                 "degree": parts[0][0].degree,

@@ -29,11 +29,6 @@ class AffineSpliced(Base):
 
     Without the splices q = d and q = -d with consecutive shifts are the generalized de Bruijn and
     Kautz digraphs of Imase and Itoh (1981, 1983), and q = 1 gives directed circulants.
-
-    >>> AffineSpliced(5, 2, (0, 1)).topology().head.reshape(5, 2).tolist()
-    [[4, 1], [2, 3], [4, 0], [1, 2], [3, 0]]
-    >>> AffineSpliced(61, 54, (0, 55, 4, 53)).predict()
-    Cost(steps=4, t_b=Fraction(65, 61))
     """
 
     num_points: int
@@ -73,12 +68,7 @@ class AffineSpliced(Base):
         return Topology(points, tails, heads.ravel(), symmetry=self.symmetry())
 
     def loops(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Nodes with loops and their ports, a pair of arrays for every cycle that they become.
-
-        >>> [(nodes, ports)] = AffineSpliced(5, 2, (0, 1)).loops()
-        >>> nodes.tolist(), ports.tolist()
-        ([0, 4], [0, 1])
-        """
+        """Nodes with loops and their ports, a pair of arrays for every cycle that they become."""
         x = np.arange(self.num_points, dtype=np.int64)
         fixed = [np.flatnonzero((self.q * x + r - x) % self.num_points == 0) for r in self.shifts]
         pairs = [(nodes, np.full(len(nodes), port)) for port, nodes in enumerate(fixed)]

@@ -59,7 +59,7 @@ class Named(Base):
 
 @final
 @dataclass(frozen=True, slots=True)
-class NamedGraph:
+class _NamedGraph:
     """An entry of the index: declared facts of one stored graph and where they come from."""
 
     name: str
@@ -76,17 +76,17 @@ class NamedGraph:
 
 
 @cache
-def named_graphs() -> Mapping[str, NamedGraph]:
+def named_graphs() -> Mapping[str, _NamedGraph]:
     """All entries of the index by name.
 
     >>> named_graphs()["petersen"].nodes
     10
     """
     entries = read_index(base_topologies_path(), "graphs")
-    return MappingProxyType({entry["name"]: NamedGraph(**entry) for entry in entries})
+    return MappingProxyType({entry["name"]: _NamedGraph(**entry) for entry in entries})
 
 
-def named_graph(name: str) -> NamedGraph:
+def named_graph(name: str) -> _NamedGraph:
     """The entry of that name; ValueError with the nearest names if there is none."""
     known = named_graphs()
     if not isinstance(name, str) or name not in known:

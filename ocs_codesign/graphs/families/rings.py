@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 # One receiver then tells the cost of all.
 
 
-def transitive(heads: list[NDArray[np.int64]]) -> Topology:
+def transitive(heads: list[NDArray[np.int64]] | NDArray[np.int64]) -> Topology:
     """Topology whose i-th link out of node v leads to heads[i][v], a regular group action."""
     nodes, degree = len(heads[0]), len(heads)
     return Topology(
         nodes,
         np.repeat(np.arange(nodes, dtype=np.int32), degree),
-        np.stack(heads, axis=1).ravel().astype(np.int32),
+        np.asarray(heads, dtype=np.int32).T.ravel(),
         symmetry=Symmetry(
             np.zeros(nodes, dtype=np.int32), np.tile(np.arange(degree, dtype=np.int32), nodes)
         ),
@@ -45,13 +45,10 @@ def abelian(moduli: Sequence[int], steps: Sequence[Sequence[int]]) -> Topology:
     shape = Shape(prod(moduli), len(steps))
     shape.check_buildable()
     coordinates = np.unravel_index(np.arange(shape.num_nodes), tuple(moduli))
-    heads = []
-    for step in steps:
-        moved = [
-            (coordinate + shift) % modulus
-            for coordinate, shift, modulus in zip(coordinates, step, moduli, strict=True)
-        ]
-        heads.append(np.ravel_multi_index(tuple(moved), tuple(moduli)))
+    shifts = np.array(steps, dtype=np.int64).reshape(len(steps), len(moduli)).T
+    heads = np.zeros((len(steps), shape.num_nodes), dtype=np.int64)
+    for coordinate, shift, modulus in zip(coordinates, shifts, moduli, strict=True):
+        heads = heads * modulus + (coordinate + shift[:, None]) % modulus
     return transitive(heads)
 
 
@@ -219,7 +216,10 @@ class Torus(Undirected):
     def loads(self) -> tuple[Fraction, ...]:
         """The nodes at every distance spread evenly over d links."""
         spheres = np.array([1], dtype=object)
+        checked_steps(sum(side // 2 for side in self.sides))
         for side in self.sides:
+            if len(spheres) * (side // 2 + 1) > _MAX_PRODUCTS:
+                raise ValueError(f"{self!r} has sides too long to count what is at every distance")
             spheres = np.convolve(spheres, np.array(_nodes_at_distances(side), dtype=object))
         degree = self.degree
         return tuple(Fraction(count, degree) for count in spheres[1:])
@@ -252,6 +252,10 @@ class Hypercube(Undirected):
     def loads(self) -> tuple[Fraction, ...]:
         """C(n, t) sources at distance t over n links."""
         return tuple(Fraction(comb(self.n, t), self.n) for t in range(1, self.n + 1))
+
+
+_MAX_PRODUCTS = 2**23
+"""Products of whole numbers that counting nodes at a distance may take for a side: a second."""
 
 
 def _set(values: tuple[int, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.core.files.naming import NamedLinks, speed_of
+from ocs_codesign.core.files.naming import NamedLinks, speed_of, text_of_line
 from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def read_edge_list(data: bytes, name: str) -> Topology:
 
 def _fields(line: bytes, line_number: int) -> list[str]:
     """The columns of a line, none for an empty one."""
-    text = line.decode("utf-8-sig" if line_number == 1 else "utf-8").strip()
+    text = text_of_line(line, line_number)
     if "#" in text:
         text = _COMMENT.sub("", text).rstrip()
     if not text:

@@ -42,13 +42,7 @@ class GraphFacts:
 
 
 def graph_facts(topology: Topology) -> GraphFacts:
-    """The facts of a topology.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> facts = graph_facts(Topology(2, [0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 1]))
-    >>> facts.regular, facts.self_loops, facts.parallel_links, facts.diameter
-    (True, 2, 2, 1)
-    """
+    """The facts of a topology."""
     pairs = topology.tail.astype(np.int64) * topology.num_nodes + topology.head
     label = strong_components(topology.tail, topology.head, topology.num_nodes)
     connected = not label.any()

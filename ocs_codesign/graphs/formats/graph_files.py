@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ocs_codesign.core.topology import Topology
 
 
-MAX_FILE_BYTES = 512 * 2**20
+MAX_FILE_BYTES = 2**26
 
 _ROOM = __package__
 

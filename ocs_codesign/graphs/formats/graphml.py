@@ -18,17 +18,12 @@ _HEAD = """<?xml version="1.0" encoding="utf-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <desc>{title}</desc>
 {key}<graph edgedefault="directed">"""
+_MAX_DEPTH = 100
 _SPEED_KEY = '<key id="speed" for="edge" attr.name="speed" attr.type="long"/>\n'
 
 
 def write_graphml(topology: Topology, name: str) -> str:
-    """A directed graph whose edge ids are the link ids; ``speed`` is given if speeds differ.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> text = write_graphml(Topology(2, [0, 1], [1, 0]), "pair")
-    >>> text.splitlines()[-3]
-    '<edge id="1" source="1" target="0"/>'
-    """
+    """A directed graph whose edge ids are the link ids; ``speed`` is given if speeds differ."""
     title = escape("".join(c if c.isprintable() else " " for c in name))
     key = "" if topology.link_speed is None else _SPEED_KEY
     lines = [_HEAD.format(title=title, key=key)]
@@ -45,10 +40,6 @@ def read_graphml(data: bytes, name: str) -> Topology:
 
     The edge attribute named ``speed`` is the relative link speed; other attributes are ignored.
     Raises ValueError with the file's name and the line, also for a document type or entities.
-
-    >>> edge = b'<node id="a"/><node id="b"/><edge source="a" target="b"/>'
-    >>> read_graphml(b'<graphml><graph edgedefault="undirected">%s</graph></graphml>' % edge, "x")
-    Topology(2 nodes, 2 links, degree 1)
     """
     reader = _Reader()
     try:
@@ -101,6 +92,8 @@ class _Reader:
         tag = tag.rpartition(" ")[2]
         if not self.open and tag != "graphml":
             raise ValueError(f"this is not GraphML: the document is a {shown(tag)}")
+        if len(self.open) == _MAX_DEPTH:
+            raise ValueError(f"more than {_MAX_DEPTH} elements in one another")
         parent = self.open[-1] if self.open else ""
         self.open.append(tag)
         match parent, tag:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +63,12 @@ def read_node_link(data: bytes, name: str) -> Topology:
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    value = json.loads(data)
+    try:
+        value = json.loads(data)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except ValueError:  # Python reads no integer of more than 4300 digits
+        raise ValueError("an integer has more than 4300 digits") from None
     if not isinstance(value, dict):
         raise ValueError("node-link JSON is an object with nodes and edges")
     return value
@@ -143,13 +149,7 @@ def _place(error: ValueError) -> str:
 
 
 def to_networkx(topology: Topology, name: str = "") -> networkx.MultiDiGraph:
-    """A MultiDiGraph on 0 to N - 1 whose edge keys are the link ids, with ``speed`` if they differ.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> graph = to_networkx(Topology(2, [0, 1, 0], [1, 0, 1]))
-    >>> sorted(graph.edges(keys=True))
-    [(0, 1, 0), (0, 1, 2), (1, 0, 1)]
-    """
+    """A MultiDiGraph on 0 to N - 1; edge keys are link ids, with ``speed`` if speeds differ."""
     import networkx
 
     graph = networkx.MultiDiGraph(name=name) if name else networkx.MultiDiGraph()
@@ -166,8 +166,9 @@ def from_networkx(graph: Any) -> Topology:
 
     Nodes are numbered in ascending order if all are integers, else in the graph's order; links come
     in the graph's order, or in that of their keys if these are exactly 0 to E - 1, as
-    ``to_networkx`` makes them. The edge attribute ``speed`` is the relative link speed. Raises
-    ValueError for an empty graph, a bad speed or names that are not printable.
+    ``to_networkx`` makes them. The edge attribute ``speed`` is the relative link speed; where edges
+    have no ``speed``, but weights or capacities that differ, it warns that these are not read.
+    Raises ValueError for an empty graph, a bad speed or names that are not printable.
 
     >>> import networkx
     >>> from_networkx(networkx.cycle_graph(4))
@@ -183,9 +184,24 @@ def from_networkx(graph: Any) -> Topology:
         keys = [key for _, _, key in graph.edges(keys=True)]
         if all(type(key) is int for key in keys) and sorted(keys) == list(range(len(keys))):
             edges = [edges[at] for at in np.argsort(keys).tolist()]
+    _warn_of_unread([attributes for *_, attributes in edges])
     add = links.link if graph.is_directed() else links.edge
     for tail, head, attributes in edges:
         speed = attributes.get("speed", 1)
         value = speed.item() if isinstance(speed, np.generic) else speed
         add(str(tail), str(head), speed_of(value))
     return links.topology()
+
+
+def _warn_of_unread(attributes: list[dict[str, Any]]) -> None:
+    """Warn of edge attributes that may be meant as speeds, which only ``speed`` is."""
+    if any("speed" in each for each in attributes):
+        return
+    for name in ("bandwidth", "capacity", "weight"):
+        if len({repr(each.get(name)) for each in attributes}) > 1:
+            warnings.warn(
+                f"edges differ in {name!r}, which is not read: links are alike; set 'speed' to "
+                "the relative speed of a link",
+                stacklevel=3,
+            )
+            return

@@ -13,7 +13,6 @@ import numpy as np
 
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.network import Network
-from ocs_codesign.core.plans import SEND
 from ocs_codesign.core.schedule import Messages
 from ocs_codesign.core.topology import starts_of
 from ocs_codesign.interop.chakra import kernels, schema
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True)
-class GraphVerdict:
+class _GraphVerdict:
     """What a check of traces found: how much they send, and the first thing wrong, if any.
 
     That nothing is wrong is a word on time alone: traces carry no data.
@@ -55,7 +54,7 @@ class GraphVerdict:
         return self.witness is None
 
 
-def check_graph(graph: EtGraph) -> GraphVerdict:
+def check_graph(graph: EtGraph) -> _GraphVerdict:
     """Whether every send meets a receive and the reverse, and all nodes end.
 
     A send and a receive meet by tag, ranks and size. Two messages that share all of them are
@@ -67,7 +66,7 @@ def check_graph(graph: EtGraph) -> GraphVerdict:
     if witness is None:
         witness = _endless(graph, sends, receives)
     total = sum(graph.size[sends].tolist())
-    return GraphVerdict(graph.num_ranks, graph.num_nodes, len(sends), total, witness)
+    return _GraphVerdict(graph.num_ranks, graph.num_nodes, len(sends), total, witness)
 
 
 def _messages(graph: EtGraph) -> tuple[NDArray[np.int64], ...]:
@@ -261,21 +260,11 @@ def checked_graph(export: Export) -> EtGraph:
     Raises RuntimeError, with what is wrong, for one that does not.
     """
     message_bytes = export.checked_message_bytes()
-    by_rank = not sends_directly(export)
-    graph = graph_of_program(export.program, message_bytes, by_rank=by_rank)
+    graph = graph_of_program(export.program, message_bytes)
     witness = check_graph(graph).witness or check_bytes(graph, export.plan, message_bytes)
     if witness is not None:
         raise RuntimeError(f"the traces of {export.name} fail: {witness}")
     return graph
-
-
-def sends_directly(export: Export) -> bool:
-    """Whether every send of the program has a link of its own in the network, and no path."""
-    program, network = export.program, export.network
-    rows = program.kind == SEND
-    wanted = program.rank[rows].astype(np.int64) * network.num_nodes + program.peer[rows]
-    links = network.tail.astype(np.int64) * network.num_nodes + network.head
-    return bool(np.isin(wanted, links).all())
 
 
 def checked_traces(path: Path) -> CheckedFile:

@@ -27,8 +27,11 @@ class EtGraph:
     microseconds. Node i begins when the nodes in rows ``wait[wait_start[i] : wait_start[i + 1]]``
     (int64) are done, of which ``is_data`` (bool) marks those that bring it data: all are of its own
     rank, and those that do not come first. ``group`` has the name of every collective's process
-    group, "" for one of all ranks and for what is none; it is empty if all of them are. Arrays are
-    made read-only. Raises ValueError for columns that do not fit each other.
+    group, "" for one of all ranks and for what is none; it is empty if all of them are. A
+    computation without micros has ``num_ops`` operations on ``num_bytes`` (int64, 0 where it does
+    not say), those of a ``lane`` (int32) run one at a time, on the accelerator in lane 0, and
+    ``nanos`` (int64) are times where microseconds are too coarse; these are None where no node has
+    any. Arrays are made read-only. Raises ValueError for columns that do not fit each other.
     """
 
     num_ranks: int
@@ -45,6 +48,10 @@ class EtGraph:
     wait: NDArray[np.int64]
     is_data: NDArray[np.bool_]
     group: tuple[str, ...] = ()
+    num_ops: NDArray[np.int64] | None = None
+    num_bytes: NDArray[np.int64] | None = None
+    lane: NDArray[np.int32] | None = None
+    nanos: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         nodes = len(self.rank)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class JoinedSends:
-    """Messages in the order of (turn, source, target, channel), which is that of their tags.
+class _JoinedSends:
+    """Messages by turn, source, ranks that the target is ahead, and channel, as their tags are.
 
     ``turn`` is the step of a message, or, where the program has no steps, how many its link has had
     with it. ``chunks`` (int64) is its size, ``adds`` (bool) whether its receiver adds it up, and
@@ -47,19 +47,14 @@ class JoinedSends:
     adds: NDArray[np.bool_]
     of_operation: NDArray[np.int64]
 
-    def before_in_chain(self, *, by_rank: bool) -> NDArray[np.int64]:
+    def before_in_chain(self) -> NDArray[np.int64]:
         """The message before each on its pair of ranks, -1 for the first.
 
-        Links between the same two ranks are one to ASTRA-sim, so all of them make one chain; if
-        ``by_rank``, so do all messages of a rank, in every turn those to the next ranks first, so
-        that not all ranks send to one.
+        Links between the same two ranks are one to ASTRA-sim, so all of them make one chain.
         """
-        ranks = int(max(self.source.max(initial=0), self.target.max(initial=0))) + 1
-        ahead = (self.target - self.source) % ranks
-        chain = np.zeros_like(ahead) if by_rank else ahead
-        order = np.lexsort((np.arange(len(ahead)), ahead, self.turn, chain, self.source))
+        order = np.lexsort((np.arange(len(self.turn)), self.turn, self.target, self.source))
         before = np.full(len(order), -1)
-        same = (np.diff(self.source[order]) == 0) & (np.diff(chain[order]) == 0)
+        same = (np.diff(self.source[order]) == 0) & (np.diff(self.target[order]) == 0)
         before[order[1:]] = np.where(same, order[:-1], -1)
         return before
 
@@ -73,7 +68,7 @@ def stream_before(program: RankProgram) -> NDArray[np.int64]:
     return before
 
 
-def joined_sends(program: RankProgram, *, joined: bool) -> JoinedSends:
+def joined_sends(program: RankProgram, *, joined: bool) -> _JoinedSends:
     """The messages of a program, of neighbouring sends of a step and channel if ``joined``.
 
     Raises ValueError for sends without receives and the reverse, for those of different sizes, and
@@ -107,13 +102,15 @@ def joined_sends(program: RankProgram, *, joined: bool) -> JoinedSends:
     turn = np.where(turn[first] > 0, turn[first], since + 1)
     if ((np.diff(turn) < 0) & ~begins[1:]).any():
         turn = since + 1  # steps that do not follow each other on a link are no order
-    order = np.lexsort((since, channel[first], peer[first], rank[first], turn))
+    # What is ready is issued by number: to the next ranks first, so that not all send to one.
+    ahead = (peer - rank) % program.num_ranks
+    order = np.lexsort((since, channel[first], ahead[first], rank[first], turn))
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     of_operation = np.full(program.num_operations, -1)
     of_operation[sends] = of_operation[receives] = place[number]
     at = first[order]
-    return JoinedSends(
+    return _JoinedSends(
         turn[order], rank[at], peer[at], channel[at], chunks[order], adds[at], of_operation
     )
 
@@ -184,17 +181,14 @@ IDLE = "idle"
 """Name of the only node of a rank that neither sends nor receives: a trace has a node at least."""
 
 
-def graph_of_program(
-    program: RankProgram, message_bytes: int, *, joined: bool = True, by_rank: bool = False
-) -> EtGraph:
+def graph_of_program(program: RankProgram, message_bytes: int, *, joined: bool = True) -> EtGraph:
     """The traces of a program for M = ``message_bytes``.
 
     Neighbouring sends of a stream with the same positive step, peer and channel travel as one
     message if ``joined``. A message of n chunks of M / (units x chunks a unit) bytes each has
     n times as many bytes, rounded up to a whole number: no less than the data, and less than a byte
-    more. A send waits for the one before on its pair of ranks, or, if ``by_rank``, for the one
-    before of its rank: for networks where they share a later link. Raises ValueError for a program
-    with one-sided operations, or whose sends and receives do not meet.
+    more. A send waits for the one before on its pair of ranks. Raises ValueError for a program with
+    one-sided operations, or whose sends and receives do not meet.
     """
     two_sided = (SEND, RECEIVE, RECEIVE_ADD, COPY, ADD, NOP)
     foreign = ~np.isin(program.kind, two_sided)
@@ -209,7 +203,7 @@ def graph_of_program(
     size = _sizes(program, messages.chunks, whole(message_bytes, "message_bytes"))
     local = _local_additions(program)
     nodes = _Nodes(program.num_ranks, messages, local, size)
-    return nodes.graph(*_waits(program, messages, local, by_rank))
+    return nodes.graph(*_waits(program, messages, local))
 
 
 def _sizes(
@@ -238,7 +232,7 @@ def _local_additions(program: RankProgram) -> NDArray[np.int64]:
 
 
 def _waits(
-    program: RankProgram, messages: JoinedSends, local: NDArray[np.int64], by_rank: bool
+    program: RankProgram, messages: _JoinedSends, local: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
     """Who waits for whom, as rows of ``_Nodes``, whether for data, and the turn of additions."""
     num, kind, message = len(messages.turn), program.kind, messages.of_operation
@@ -253,7 +247,7 @@ def _waits(
     owner, needed = _resolved(program, node >= 0)
     brings = np.isin(kind[needed], (RECEIVE, RECEIVE_ADD, ADD))
     uses = np.isin(kind[owner], (SEND, ADD))
-    before = messages.before_in_chain(by_rank=by_rank)
+    before = messages.before_in_chain()
     chained = np.flatnonzero(before >= 0)
     added = np.flatnonzero(messages.adds)
     who = np.concatenate([node[owner], chained, 2 * num + addition[added]])
@@ -315,7 +309,7 @@ class _Nodes:
     def __init__(
         self,
         num_ranks: int,
-        messages: JoinedSends,
+        messages: _JoinedSends,
         local: NDArray[np.int64],
         size: NDArray[np.int64],
     ) -> None:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocs_codesign.core.files.archives import read_limited
+from ocs_codesign.core.files.plain_text import read_plain_text
 from ocs_codesign.core.shown import shown
 from ocs_codesign.interop.chakra import schema
 from ocs_codesign.interop.chakra.graph import EtGraph
 from ocs_codesign.interop.chakra.schema import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
 
@@ -29,17 +30,25 @@ MAX_NODES = 2**22
 MAX_WAITS = 2**25
 MAX_FRAME_BYTES = 2**22
 MAX_RANKS = 2**16
-MAX_NAME = 200
+MAX_NAME = 4096
 
 _FILE = re.compile(r"(.+)\.(0|[1-9][0-9]{0,6})\.et")
 _LIMIT = 2**62
 _KNOWN = (schema.COMP, schema.SEND, schema.RECV, schema.COLL)
 _GROUP = "pg_name"
-_READ = ("comm_src", "comm_dst", "comm_size", "comm_tag", "comm_type")
+_WORK = ("num_ops", "tensor_size")
+_READ = ("comm_src", "comm_dst", "comm_size", "comm_tag", "comm_type", *_WORK)
+_ON_PROCESSOR = "is_cpu_op"
+MISSING = "missing-dependencies"
+"""What of traces may be ignored, beside computations on processors."""
 
 
-def read_graph(path: Path) -> EtGraph:
+def read_graph(path: Path, *, for_job: bool = False, ignore: Collection[str] = ()) -> EtGraph:
     """The traces in a directory, or those of the same prefix as a file.
+
+    With ``for_job`` nodes of metadata, and collectives on processors that say no kind, are read as
+    metadata: they pass on who waits. MISSING in ``ignore`` leaves out waits for nodes that are not
+    there.
 
     Raises OSError if one cannot be read and ValueError, with the file and the rule, for what is no
     complete set of traces, and, with what to install, where protobuf is missing. Whether they end
@@ -51,7 +60,25 @@ def read_graph(path: Path) -> EtGraph:
         total += len(files[rank][1])
         if total > MAX_TOTAL_BYTES:
             raise ValueError(f"{file}: more than {MAX_TOTAL_BYTES // 2**20} MiB are not read")
-    return parse_graph(files)
+    return parse_graph(files, for_job=for_job, ignore=ignore)
+
+
+def groups_beside(path: Path) -> dict[str, list[int]]:
+    """Process groups in PREFIX.json beside the traces, by name; none where there is no such file.
+
+    ValueError for a file that is no map of names to lists of ranks.
+    """
+    first = _paths(path)[0]
+    file = first.with_name(first.name.removesuffix(".0.et") + ".json")
+    if not file.exists():
+        return {}
+    data = read_limited(file, MAX_TRACE_BYTES)
+    value = read_plain_text(data, str(file), is_json=True).value
+    listed = value.items() if isinstance(value, dict) else [("", value)]
+    for name, ranks in listed:
+        if not (isinstance(ranks, list) and ranks and all(type(one) is int for one in ranks)):
+            raise ValueError(f"{file}: group {shown(name)} is {shown(ranks)}: a list of ranks")
+    return dict(listed)
 
 
 def _paths(path: Path) -> list[Path]:
@@ -81,9 +108,11 @@ def _paths(path: Path) -> list[Path]:
     return [ranks[rank] for rank in range(len(ranks))]
 
 
-def parse_graph(files: Mapping[int, tuple[str, bytes]]) -> EtGraph:
+def parse_graph(
+    files: Mapping[int, tuple[str, bytes]], *, for_job: bool = False, ignore: Collection[str] = ()
+) -> EtGraph:
     """The graph of the contents of all ranks' files, each with what errors call it."""
-    gathered = _Gathered()
+    gathered = _Gathered(for_job=for_job, ignores_missing=MISSING in ignore)
     for rank in range(len(files)):
         name, data = files[rank]
         try:
@@ -123,8 +152,9 @@ def frames(data: bytes) -> Iterator[bytes]:
 class _Gathered:
     """Columns of nodes, filled file by file."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, for_job: bool, ignores_missing: bool) -> None:
         self.classes = schema.schema()
+        self.for_job, self.ignores_missing = for_job, ignores_missing
         self.columns = {name: array("q") for name in _COLUMNS}
         self.names: list[str] = []
         self.groups: list[str] = []
@@ -152,20 +182,44 @@ class _Gathered:
             waits.append((list(node.ctrl_deps), list(node.data_deps)))
         if len(self.names) == first:
             raise ValueError("there is no node: ASTRA-sim aborts on a trace without any")
-        for number, (ctrl, data_waits) in zip(place, waits, strict=True):
-            for whom in (*ctrl, *data_waits):
-                if whom not in place:
-                    raise ValueError(f"node {number} waits for {whom}, which this file lacks")
+        waits = self._known_waits(place, waits)
+        for ctrl, data_waits in waits:
             self.wait.extend(place[whom] for whom in (*ctrl, *data_waits))
             self.is_data.extend([0] * len(ctrl) + [1] * len(data_waits))
             self.wait_count.append(len(ctrl) + len(data_waits))
         if len(self.wait) > MAX_WAITS:
             raise ValueError(f"more than {MAX_WAITS} waits are not read")
-        if all(ctrl or data_waits for ctrl, data_waits in waits):
+        if not self.for_job and all(ctrl or data_waits for ctrl, data_waits in waits):
             raise ValueError("every node waits for another: ASTRA-sim aborts on such a trace")
 
+    def _known_waits(
+        self, place: Mapping[int, int], waits: list[tuple[Any, Any]]
+    ) -> list[tuple[Any, Any]]:
+        """The waits for nodes that are there; ValueError for others, unless they are ignored."""
+        missing = [
+            (number, whom)
+            for number, (ctrl, data) in zip(place, waits, strict=True)
+            for whom in (*ctrl, *data)
+            if whom not in place
+        ]
+        if not missing:
+            return waits
+        if not self.ignores_missing:
+            (number, whom), more = missing[0], ""
+            if self.for_job:
+                more = f" ({len(missing)} such waits: --ignore {MISSING} leaves them out)"
+            raise ValueError(f"node {number} waits for {whom}, which this file lacks{more}")
+        return [
+            ([one for one in ctrl if one in place], [one for one in data if one in place])
+            for ctrl, data in waits
+        ]
+
     def _add(self, rank: int, num_ranks: int, node: Any) -> None:
-        if node.type not in _KNOWN:
+        on_processor = _on_processor(node)
+        kind = node.type
+        if self.for_job and on_processor and kind == schema.COLL and not _has(node, "comm_type"):
+            kind = schema.METADATA  # a record of a call
+        if kind not in (*_KNOWN, schema.METADATA if self.for_job else schema.COLL):
             raise ValueError(
                 f"type {node.type}: computations, sends, receives, collectives are read"
             )
@@ -173,7 +227,8 @@ class _Gathered:
             raise ValueError(f"a name of more than {MAX_NAME} characters")
         given = _integers(node)
         row = dict.fromkeys(_COLUMNS, -1)
-        row |= {"rank": rank, "id": node.id, "kind": node.type, "micros": node.duration_micros}
+        row |= {"rank": rank, "id": node.id, "kind": kind, "micros": node.duration_micros}
+        row |= {name: given.get(name, 0) for name in _WORK} | {_ON_PROCESSOR: int(on_processor)}
         if node.type in (schema.SEND, schema.RECV):
             mine, other = ("comm_src", "comm_dst")[:: 1 if node.type == schema.SEND else -1]
             if given.get(mine, rank) != rank:
@@ -183,7 +238,7 @@ class _Gathered:
             row["tag"] = _within(given, "comm_tag", 0, 2**31 - 1)
             if row["peer"] == rank:
                 raise ValueError(f"{other} is {rank}, its own rank")
-        elif node.type == schema.COLL:
+        elif kind == schema.COLL:
             row["comm_type"] = _within(given, "comm_type", 0, len(schema.COMM_TYPES) - 1)
             row["size"] = _within(given, "comm_size", 1, _LIMIT)
         if not (0 <= row["id"] < _LIMIT and 0 <= row["micros"] < _LIMIT):
@@ -191,7 +246,7 @@ class _Gathered:
         for name, column in self.columns.items():
             column.append(row[name])
         self.names.append(node.name)
-        self.groups.append(_group(node) if node.type == schema.COLL else "")
+        self.groups.append(_group(node) if kind == schema.COLL else "")
 
     def graph(self, num_ranks: int) -> EtGraph:
         """What was gathered."""
@@ -199,6 +254,8 @@ class _Gathered:
             name: np.frombuffer(column, dtype=np.int64).astype(_COLUMNS[name])
             for name, column in self.columns.items()
         }
+        work = {"num_ops": columns.pop("num_ops"), "num_bytes": columns.pop("tensor_size")}
+        lane = columns.pop(_ON_PROCESSOR)
         start = np.concatenate([[0], np.cumsum(np.frombuffer(self.wait_count, dtype=np.int64))])
         return EtGraph(
             num_ranks,
@@ -208,12 +265,15 @@ class _Gathered:
             wait=np.array(self.wait, dtype=np.int64),
             is_data=np.array(self.is_data, dtype=bool),
             group=tuple(self.groups) if any(self.groups) else (),
+            **(work if self.for_job else {}),
+            lane=lane if self.for_job else None,
         )
 
 
 _COLUMNS: dict[str, type] = {
     **{"rank": np.int32, "id": np.int64, "kind": np.int8, "peer": np.int32, "tag": np.int64},
     **{"size": np.int64, "comm_type": np.int8, "micros": np.int64},
+    **{"num_ops": np.int64, "tensor_size": np.int64, _ON_PROCESSOR: np.int32},
 }
 
 
@@ -238,11 +298,27 @@ def _integers(node: Any) -> dict[str, int]:
         if attribute.name in given:
             raise ValueError(f"{attribute.name} is given twice")
         field = attribute.WhichOneof("value")
+        if attribute.name in _WORK and field in ("float_val", "double_val"):
+            value = getattr(attribute, field)
+            if not 0 <= value < _LIMIT:
+                raise ValueError(f"{attribute.name} is {shown(value)}: from 0 to 2^62")
+            given[attribute.name] = int(value)
+            continue
         if field not in schema.INTEGER_FIELDS:
             kind = "nothing" if field is None else field.partition("_")[0]
             raise ValueError(f"{attribute.name} is {kind}: ASTRA-sim takes integers only")
         given[attribute.name] = getattr(attribute, field)
     return given
+
+
+def _has(node: Any, name: str) -> bool:
+    return any(attribute.name == name for attribute in node.attr)
+
+
+def _on_processor(node: Any) -> bool:
+    """Whether a node runs on the processor; what does not say does not."""
+    told = [attribute for attribute in node.attr if attribute.name == _ON_PROCESSOR]
+    return any(attribute.bool_val for attribute in told)
 
 
 def _group(node: Any) -> str:

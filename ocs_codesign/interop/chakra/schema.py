@@ -54,9 +54,7 @@ def schema() -> Schema:
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     except ImportError:
-        raise ValueError(
-            "Chakra files need the extra chakra: pip install 'ocs-codesign[chakra]'"
-        ) from None
+        raise ValueError("Chakra files need the extra chakra: pip install protobuf") from None
     file = descriptor_pb2.FileDescriptorProto()
     file.name, file.package, file.syntax = "et_def.proto", _PACKAGE, "proto3"
     kinds = descriptor_pb2.FieldDescriptorProto

@@ -47,11 +47,6 @@ def workload_graph(nodes: Sequence[ComputationNode | CollectiveNode], num_ranks:
     Node ids count from 0. ASTRA-sim takes the shard of an allgather for its size, M / N rounded up,
     and M of the others. Raises ValueError for a chain without nodes, and for collectives that
     are no nodes of ASTRA-sim: those with a root, sizes or groups.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> step = workload_graph([ComputationNode(5), CollectiveNode(Collective.ALLREDUCE, 8)], 2)
-    >>> step.name, step.size.tolist(), step.wait.tolist()
-    (('c0', 'ar', 'c0', 'ar'), [-1, 8, -1, 8], [0, 2])
     """
     if not nodes or num_ranks < 1:
         raise ValueError("a workload has a node, and a rank that runs it")

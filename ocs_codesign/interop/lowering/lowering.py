@@ -319,14 +319,6 @@ def lower(
     is never written. All additions to a chunk are in one order, but without ``ordered_adds``, which
     leaves a race that the interpreter must find. Raises ValueError for what cannot be in place, and
     for sends that no slot can be found for; whatever else is wrong with a plan, its program has.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.schedule import Schedule
-    >>> from ocs_codesign.core.topology import Topology
-    >>> pair = Topology(2, [0, 1], [1, 0])
-    >>> swap = Schedule(pair, Collective.ALLGATHER, 1, [1, 0], [0, 0], [1, 1], [1, 0], [1, 1])
-    >>> lower(swap)
-    RankProgram(allgather of 2 ranks, 6 operations)
     """
     hops = hops_of(plan)
     collective = plan.collective

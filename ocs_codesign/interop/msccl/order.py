@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -22,8 +22,7 @@ MAX_REDUCED = 60_000
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Meetings:
+class Meetings(NamedTuple):
     """Every send with its receive, sorted by (rank, peer, channel) and order on the link."""
 
     send: NDArray[np.int64]
@@ -121,8 +120,7 @@ def levels(count: int, tail: NDArray[np.int64], head: NDArray[np.int64]) -> NDAr
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ProgramCauses:
+class ProgramCauses(NamedTuple):
     """What has to be waited for, and what is known to be over.
 
     ``before[o]`` are the operations of the same rank that o must wait for itself: those that

@@ -144,7 +144,7 @@ _TRIES = 40
 
 @final
 @dataclass(slots=True)
-class PlanBlock:
+class _Block:
     """A threadblock in the making: its nodes in order."""
 
     rank: int
@@ -160,11 +160,11 @@ class BlockCut:
     Between phases of a generation its blocks meet, between generations those of both.
     """
 
-    blocks: list[PlanBlock]
+    blocks: list[_Block]
     phase: dict[int, int]
     first: list[int]
 
-    def generation(self, block: PlanBlock) -> int:
+    def generation(self, block: _Block) -> int:
         """The generation of a block."""
         return bisect_right(self.first, self.phase[block.nodes[0]]) - 1
 
@@ -190,7 +190,7 @@ def cut_of(nodes: list[PlanNode], rank: int, own: Iterable[int]) -> BlockCut:
         threads[nodes[n].thread].append(n)
     most = 0
     for generations in range(1, MAX_BARRIERS // 2 + 1):
-        blocks = [PlanBlock(rank, threads[t]) for t in sorted(threads)]
+        blocks = [_Block(rank, threads[t]) for t in sorted(threads)]
         for _ in range(_TRIES):
             phase = _phases(nodes, blocks)
             count = max(phase.values(), default=0) + 1
@@ -213,13 +213,13 @@ def cut_of(nodes: list[PlanNode], rank: int, own: Iterable[int]) -> BlockCut:
     )
 
 
-def _ages(block: PlanBlock, phase: dict[int, int], first: list[int]) -> list[PlanBlock]:
+def _ages(block: _Block, phase: dict[int, int], first: list[int]) -> list[_Block]:
     """A block in parts, one for each generation of its nodes."""
     ages = groupby(block.nodes, lambda n: bisect_right(first, phase[n]))
-    return [PlanBlock(block.rank, list(own)) for _, own in ages]
+    return [_Block(block.rank, list(own)) for _, own in ages]
 
 
-def _phases(nodes: list[PlanNode], blocks: list[PlanBlock]) -> dict[int, int]:
+def _phases(nodes: list[PlanNode], blocks: list[_Block]) -> dict[int, int]:
     """The number of barriers that must come before every node.
 
     A barrier parts all nodes of a rank by level, so that what comes before it never waits, through
@@ -241,14 +241,14 @@ def _level_of(nodes: list[PlanNode]) -> Callable[[int], int]:
     return lambda n: nodes[n].level
 
 
-def _parts(nodes: list[PlanNode], block: PlanBlock, room: int) -> list[PlanBlock]:
+def _parts(nodes: list[PlanNode], block: _Block, room: int) -> list[_Block]:
     """A block in parts with room for their operations, cut where little is waited for across."""
-    parts: list[PlanBlock] = []
+    parts: list[_Block] = []
     rest = block.nodes
     while True:
         end = _fitting(nodes, rest, room)
         if end == len(rest):
-            return [*parts, PlanBlock(block.rank, rest)]
+            return [*parts, _Block(block.rank, rest)]
         position = {n: at for at, n in enumerate(rest)}
         # Cutting before `at` parts those whose cause is before and that are from there on.
         across = [0] * (len(rest) + 1)
@@ -257,7 +257,7 @@ def _parts(nodes: list[PlanNode], block: PlanBlock, room: int) -> list[PlanBlock
             for place in range(min(causes, default=at) + 1, at + 1):
                 across[place] += 1
         best = min(range(max(end // 2, 1), end + 1), key=lambda at: (across[at], -at))
-        parts.append(PlanBlock(block.rank, rest[:best]))
+        parts.append(_Block(block.rank, rest[:best]))
         rest = rest[best:]
 
 

@@ -77,7 +77,7 @@ class PlanOperation:
 
 @final
 @dataclass(frozen=True, slots=True)
-class PlanGpu:
+class _Gpu:
     """Chunks of input, output and scratch of a GPU, first values of semaphores, and its blocks."""
 
     chunks: tuple[int, int, int]
@@ -93,7 +93,7 @@ class ExecutionPlan:
     name: str
     collective: str
     inplace: bool
-    gpus: tuple[PlanGpu, ...]
+    gpus: tuple[_Gpu, ...]
 
 
 def parsed_plan(data: bytes, name: str) -> ExecutionPlan:
@@ -121,7 +121,7 @@ def checked_plan(plan: dict[str, Any]) -> ExecutionPlan:
     return ExecutionPlan(*names, in_place, tuple(read))
 
 
-def _gpu(gpu: dict[str, Any], rank: int, gpus: int) -> PlanGpu:
+def _gpu(gpu: dict[str, Any], rank: int, gpus: int) -> _Gpu:
     where = f"gpu {rank}"
     if _integer(gpu, "id", where, 0) != rank:
         raise ValueError(f"{where}: its id is {gpu['id']}: gpus are in the order of their ids")
@@ -155,7 +155,7 @@ def _gpu(gpu: dict[str, Any], rank: int, gpus: int) -> PlanGpu:
         _integer(_whole(one, f"{where}, semaphores"), "init_value", where, 0, 64)
         for one in _list({"semaphores": [], **gpu}, "semaphores", where, MAX_SEMAPHORES)
     ]
-    return PlanGpu((chunks[0], chunks[1], chunks[2]), tuple(semaphores), tuple(blocks))
+    return _Gpu((chunks[0], chunks[1], chunks[2]), tuple(semaphores), tuple(blocks))
 
 
 _BUFFERS = ("input", "output", "scratch")

@@ -46,10 +46,6 @@ def rings_of(plan: Plan) -> list[list[int]]:
     A ring that takes twice as much as another is there twice. Raises ValueError, with what is in
     the way, unless every chunk of the plan goes from rank to rank along one cycle of all of them,
     and every shard is split over the cycles alike.
-
-    >>> from ocs_codesign.schedules.classic.registry import CLASSIC
-    >>> rings_of(CLASSIC["ring"].messages("allgather", 4))
-    [[0, 1, 2, 3]]
     """
     name = plan.collective.name
     chunk: NDArray[Any]
@@ -160,7 +156,7 @@ _DEVICE = re.compile(r"0x[0-9a-fA-F]{1,6}")
 
 @final
 @dataclass(frozen=True, slots=True)
-class GpuOrder:
+class _GpuOrder:
     """A graph of the file: its ``graph_id`` and ``pattern``, and of every channel its ranks."""
 
     graph_id: int
@@ -210,7 +206,7 @@ def checked_graph_file(path: Path) -> CheckedFile:
     return CheckedFile(tuple(facts), "a graph file orders GPUs, and has no schedule")
 
 
-def parse_graph_file(data: bytes, name: str) -> tuple[GpuOrder, ...]:
+def parse_graph_file(data: bytes, name: str) -> tuple[_GpuOrder, ...]:
     """The graphs of a content.
 
     Raises ValueError, with the name, the line and the rule, for what NCCL would refuse, and for
@@ -240,7 +236,7 @@ class _Reader:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.StartDoctypeDeclHandler = self._doctype
-        self.graphs: list[GpuOrder] = []
+        self.graphs: list[_GpuOrder] = []
         self.open: list[str] = []
         self.given: dict[str, str] = {}
         self.channels: list[list[int]] = []
@@ -313,7 +309,7 @@ class _Reader:
         if not self.channels or not self.channels[0]:
             raise ValueError(f"graph {number} has no channel with a GPU")
         channels = tuple(map(tuple, self.channels))
-        self.graphs.append(GpuOrder(number, pattern, channels, self.devices))
+        self.graphs.append(_GpuOrder(number, pattern, channels, self.devices))
 
     def finish(self) -> None:
         """ValueError if there was no graph."""

@@ -9,21 +9,22 @@ plugin takes words that it does not know for others, and -1 channels for one: bo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.core.files.archives import check_size, read_limited
 from ocs_codesign.core.files.atomic import decoded, errors_at
 from ocs_codesign.core.files.records import is_comment
+from ocs_codesign.core.machines.intervals import FASTER
 from ocs_codesign.core.shown import shown
 from ocs_codesign.interop.nccl.graph import rings_of
 from ocs_codesign.interop.registry import CheckedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from ocs_codesign.core.plans import Book, Page
+    from ocs_codesign.core.plans import Advice, Book, Page
     from ocs_codesign.interop.registry import Contents
 
 
@@ -91,37 +92,57 @@ def rules_of(
 ) -> tuple[TunerRule, ...]:
     """A rule for every page whose plan is what NCCL has: rings, double binary tree or PAT.
 
-    Sizes of other pages are left to NCCL's own choice. Raises ValueError for a collective that NCCL
-    does not have, and a book without such a page.
+    With advice of a machine a rule has the protocol of its clock, and only sizes at which the page
+    is faster than the library beyond doubt have one; the others have what NCCL should take instead
+    of its own choice, if anything. All other sizes are left to NCCL. Raises ValueError for a
+    collective that NCCL does not have, and a book that has no rule.
     """
     collective = COLLECTIVES.get(book.collective.name)
     if collective is None or book.collective.groups is not None:
         raise ValueError(
             f"{book.collective.text}: NCCL's tuner knows {', '.join(COLLECTIVES)} of all ranks"
         )
-    ends = [page.from_bytes - 1 for page in book.pages[1:]] + [LARGEST_BYTES]
-    rules = []
-    for page, end in zip(book.pages, ends, strict=True):
-        algorithm = _algorithm(page)
-        is_able = algorithm is not None and collective in _DOES[algorithm]
-        if algorithm is None or not is_able or page.from_bytes > min(end, LARGEST_BYTES):
+    ways = list(_ways(book, protocol) if book.advice is None else _advised(book, book.advice))
+    ends = [begin - 1 for begin, _ in ways[1:]] + [LARGEST_BYTES]
+    rules: list[TunerRule] = []
+    for (begin, way), end in zip(ways, ends, strict=True):
+        if way is None or collective not in _DOES.get(way[0], (collective,)):
             continue
-        rules.append(
-            TunerRule(
-                collective,
-                page.from_bytes,
-                min(end, LARGEST_BYTES),
-                algorithm,
-                protocol,
-                num_channels,
-                num_servers,
-                book.network.num_hosts,
-            )
-        )
+        if begin > min(end, LARGEST_BYTES):
+            continue
+        known = num_channels, num_servers, book.network.num_hosts
+        rule = TunerRule(collective, begin, min(end, LARGEST_BYTES), *way, *known)
+        if rules and rules[-1].to_bytes + 1 == begin:
+            joined = replace(rule, from_bytes=rules[-1].from_bytes)
+            if replace(joined, to_bytes=begin - 1) == rules[-1]:
+                rule, _ = joined, rules.pop()
+        rules.append(rule)
     if not rules:
+        if book.advice is not None and book.advice.library:
+            raise ValueError("NCCL's own choice stands: nothing it has is faster beyond doubt")
         makers = ", ".join(page.maker for page in book.pages)
         raise ValueError(f"NCCL has none of these: {makers}")
     return tuple(rules)
+
+
+def _ways(book: Book, protocol: str) -> Iterator[tuple[int, tuple[str, str] | None]]:
+    """From which size on which algorithm and protocol, None where NCCL has it not."""
+    for page in book.pages:
+        algorithm = _algorithm(page)
+        yield page.from_bytes, None if algorithm is None else (algorithm, protocol)
+
+
+def _advised(book: Book, advice: Advice) -> Iterator[tuple[int, tuple[str, str] | None]]:
+    """The same by a machine's clock: NCCL's own choice stands unless something is faster."""
+    verdicts = advice.verdicts() or (FASTER,) * len(advice.sizes_bytes)
+    for at, size in enumerate(advice.sizes_bytes):
+        begin = size if at else 0
+        if verdicts[at] == FASTER:
+            algorithm = _algorithm(book.page_of(size))
+            yield begin, None if algorithm is None else (algorithm, advice.protocols[at].lower())
+        else:
+            algorithm, _, protocol = advice.tuned[at].lower().partition(" ")
+            yield begin, (algorithm, protocol) if algorithm else None
 
 
 def _algorithm(page: Page) -> str | None:
@@ -161,7 +182,7 @@ def parse_tuner(data: bytes, name: str) -> tuple[TunerRule, ...]:
     Raises ValueError, with the name, the line and the rule, for what the plugin would take for
     something else or never reach.
     """
-    check_size(data, name, MAX_TUNER_BYTES)
+    check_size(len(data), name, MAX_TUNER_BYTES)
     rules: list[TunerRule] = []
     for number, line in enumerate(decoded(data, name).split("\n"), 1):
         if is_comment(line):

@@ -38,7 +38,7 @@ _FINISHED = re.compile(rb"sys\[(\d{1,7})\](?: iteration \d+)? finished, (\d{1,18
 
 @final
 @dataclass(frozen=True, slots=True)
-class AstraRun:
+class _AstraRun:
     """What a run of ASTRA-sim came to: ``status``, a ``reason`` unless it ran, and cycles a rank.
 
     A cycle is a nanosecond; ``cycles`` is empty unless it ran.
@@ -63,7 +63,7 @@ class SecondOpinion:
     links: AstraLinks
     num_messages: int
     own_ticks: int
-    run: AstraRun
+    run: _AstraRun
 
     @property
     def difference(self) -> int | None:
@@ -88,18 +88,18 @@ def second_opinion(
 
 def run_astra_sim(
     contents: Contents, num_ranks: int, binary: str | Path | None, time_limit_s: float
-) -> AstraRun:
+) -> _AstraRun:
     """The run of the files of an export in a directory that is gone afterwards."""
     path, reason = _binary(binary)
     if path is None:
-        return AstraRun(SKIPPED, reason)
+        return _AstraRun(SKIPPED, reason)
     with tempfile.TemporaryDirectory(prefix="astra-sim-") as directory:
         for name, content in contents.items():
             (Path(directory) / name).write_bytes(content)
         output, failure = _output(path, Path(directory), time_limit_s)
     cycles, wrong = _cycles(output, num_ranks)
     failure = failure or wrong
-    return AstraRun(RAN, None, cycles) if failure is None else AstraRun(FAILED, failure)
+    return _AstraRun(RAN, None, cycles) if failure is None else _AstraRun(FAILED, failure)
 
 
 def _binary(binary: str | Path | None) -> tuple[Path | None, str | None]:

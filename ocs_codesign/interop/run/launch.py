@@ -62,15 +62,7 @@ class RunJob:
 
 
 def steps_of_changes(circuits: CircuitProgram) -> tuple[int, ...]:
-    """The steps before which circuits come up, or go down while others stay.
-
-    >>> from ocs_codesign.core.circuits import CircuitProgram
-    >>> from ocs_codesign.core.topology import Topology
-    >>> swap = Topology(4, [0, 1, 2, 3, 0, 2], [1, 0, 3, 2, 2, 0])
-    >>> rows = [0, 1, 2, 3, 4, 5], [1] * 4 + [2] * 2, [1] * 4 + [3] * 2
-    >>> steps_of_changes(CircuitProgram(swap, [0] * 6, *rows, pauses=[2]))
-    (2,)
-    """
+    """The steps before which circuits come up, or go down while others stay."""
     last = int(circuits.last_step.max())
     steps = np.unique(np.concatenate([circuits.first_step, circuits.last_step + 1]))
     return tuple(steps[(steps > 1) & (steps <= last)].tolist())
@@ -329,7 +321,7 @@ def is_under_mpirun() -> bool:
 def check_available(*, launcher: bool = True) -> None:
     """UnavailableError, with what to install, unless there are mpi4py and Open MPI's mpirun."""
     if find_spec("mpi4py") is None:
-        raise UnavailableError("mpi4py is missing: pip install 'ocs-codesign[mpi]'")
+        raise UnavailableError("mpi4py is missing: pip install mpi4py")
     if not launcher:
         return
     path = shutil.which(MPIRUN)
@@ -363,8 +355,7 @@ def launch(
         (directory / TASK).write_bytes(pickle.dumps((list(jobs), time_limit_s, most_tags)))
         number = ranks.pop()
         limit_s = START_S + START_S_PER_RANK * number + len(jobs) * (_RUNS * time_limit_s + 1.0)
-        with _ended_by_signals():
-            told = _until_end(command(number, directory), limit_s)
+        told = ended_ranks(command(number, directory), limit_s)
         if not (directory / ANSWER).exists():
             raise RuntimeError(told)
         answer = pickle.loads((directory / ANSWER).read_bytes())
@@ -374,12 +365,20 @@ def launch(
     return outcomes
 
 
-def command(ranks: int, directory: Path) -> list[str]:
+def ended_ranks(words: list[str], limit_s: float) -> str:
+    """Run mpirun to its end, or to ours; what is to be said if it leaves no answer."""
+    with _ended_by_signals():
+        return _until_end(words, limit_s)
+
+
+def command(
+    ranks: int, directory: Path, module: str = "ocs_codesign.interop.run.rank"
+) -> list[str]:
     """The command that starts the ranks: more than there are cores, which they leave to others."""
     as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return [
         *(MPIRUN, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", *as_root),
-        *("-n", str(ranks), sys.executable, "-m", "ocs_codesign.interop.run.rank", str(directory)),
+        *("-n", str(ranks), sys.executable, "-m", module, str(directory)),
     ]
 
 

@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import prod
+from math import ceil, prod
 from typing import TYPE_CHECKING, NamedTuple, final
 
+from ocs_codesign.core.compute.integers import divisors
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.graphs.expansions.product import Product
 from ocs_codesign.graphs.families.rings import BiRing, UniRing
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ocs_codesign.circuits.legs.options import FabricOption
+    from ocs_codesign.core.machines.machine import RealMachine
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.jobs.cluster_design.candidates import Candidate
     from ocs_codesign.jobs.cluster_design.group_loads import RankPlacement, Span
@@ -52,6 +54,18 @@ class PortPrices:
         return self.nic + transceivers * self.transceiver + ports * self.packet_port
 
 
+def fat_tree_tiers(num_ports: int) -> int:
+    """Tiers of packet switches that a fat tree of so many ports has.
+
+    >>> fat_tree_tiers(64), fat_tree_tiers(65)
+    (1, 2)
+    """
+    tiers = 1
+    while 2 * (FAT_TREE_RADIX // 2) ** tiers < num_ports:
+        tiers += 1
+    return tiers
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class JobCluster:
@@ -60,7 +74,8 @@ class JobCluster:
     ``scale_up`` is what messages inside a server cost, None where a server is one accelerator.
     Accelerators of the same number in their servers are on one rail; only these have light between
     them. ``delta_s`` is the dead time of a change of circuits, ``switch`` the make of the optical
-    switches. Raises ValueError for what does not fit.
+    switches. With a ``machine`` steps over ports take what its protocols do. Raises ValueError for
+    what does not fit.
 
     >>> from ocs_codesign.jobs.fused import Accelerator
     >>> dollars = PortPrices(*map(Fraction, (520, 99, 659, 187)))
@@ -82,6 +97,7 @@ class JobCluster:
     delta_s: Fraction
     switch: str
     prices: PortPrices
+    machine: RealMachine | None = None
 
     def __post_init__(self) -> None:
         for name in ("num_servers", "accelerators_a_server", "memory_bytes", "num_ports"):
@@ -102,10 +118,7 @@ class JobCluster:
     @property
     def fat_tree_tiers(self) -> int:
         """Tiers of packet switches that a fat tree of all ports has."""
-        tiers = 1
-        while 2 * (FAT_TREE_RADIX // 2) ** tiers < self.num_accelerators * self.num_ports:
-            tiers += 1
-        return tiers
+        return fat_tree_tiers(self.num_accelerators * self.num_ports)
 
     @property
     def fat_tree_share(self) -> Fraction:
@@ -114,7 +127,17 @@ class JobCluster:
 
     def ports_model(self, num_ports: int | Fraction) -> CostModel:
         """What messages over so many ports of an accelerator cost."""
-        return CostModel(self.alpha_s, num_ports * self.port_Bps)
+        bandwidth = num_ports * self.port_Bps
+        if self.machine is None:
+            return CostModel(self.alpha_s, bandwidth)
+        return self.machine.cost_model(bandwidth, max(1, ceil(num_ports)))
+
+    def by_clock_of(self, machine: RealMachine) -> JobCluster:
+        """The cluster whose steps and rates, in servers and between, are those of a machine."""
+        inside = self.scale_up
+        if inside is not None and "inside" in machine.classes:
+            inside = machine.cost_model(inside.node_bandwidth_Bps, 1, "inside")
+        return replace(self, scale_up=inside, machine=machine)
 
 
 # What an accelerator must hold to train: parameters, gradients, optimizer, activations.
@@ -344,11 +367,11 @@ def pure_data(trained: TrainedModel, cluster: JobCluster) -> Parallel:
     With as few microbatches as fit the memory, or one if none do.
     """
     batch = trained.model.batch
-    data = max(_divisors(batch, cluster.num_accelerators))
+    data = max(divisors(batch, cluster.num_accelerators))
     whole = Parallel(data=data)
     if isinstance(trained.model, Recommender):
         return whole
-    for microbatches in _divisors(batch // data, batch):
+    for microbatches in divisors(batch // data, batch):
         parallel = replace(whole, microbatches=microbatches)
         if memory_bytes(trained.model, parallel) <= cluster.memory_bytes:
             return parallel
@@ -358,9 +381,9 @@ def pure_data(trained: TrainedModel, cluster: JobCluster) -> Parallel:
 def _all(trained: TrainedModel, most: int) -> Iterator[Parallel]:
     model, search = trained.model, trained.search
     if isinstance(model, Recommender):
-        yield from (Parallel(data=data) for data in _divisors(model.batch, most))
+        yield from (Parallel(data=data) for data in divisors(model.batch, most))
     elif isinstance(model, ResidualNetwork):
-        for data in _divisors(model.batch, most):
+        for data in divisors(model.batch, most):
             yield from _with_zero(Parallel(data=data), search)
     else:
         for parallel in _of_transformer(model, most):
@@ -369,15 +392,15 @@ def _all(trained: TrainedModel, most: int) -> Iterator[Parallel]:
 
 
 def _of_transformer(model: Transformer, most: int) -> Iterator[Parallel]:
-    for tensor in _divisors(model.heads, most):
+    for tensor in divisors(model.heads, most):
         if model.feed_forward % tensor:
             continue
-        for pipeline in _divisors(model.layers, most // tensor):
-            for data in _divisors(model.batch, most // (tensor * pipeline)):
-                for expert in _divisors(model.experts, data):
+        for pipeline in divisors(model.layers, most // tensor):
+            for data in divisors(model.batch, most // (tensor * pipeline)):
+                for expert in divisors(model.experts, data):
                     if data % expert:
                         continue
-                    for microbatches in _divisors(model.batch // data, model.batch):
+                    for microbatches in divisors(model.batch // data, model.batch):
                         yield Parallel(
                             *(data, tensor, pipeline, expert),
                             sequence=tensor > 1,
@@ -398,15 +421,6 @@ def _with_chunks(parallel: Parallel, layers: int, search: SearchSpace) -> Iterat
 def _with_zero(parallel: Parallel, search: SearchSpace) -> Iterator[Parallel]:
     for zero in sorted(set(search.zero)) if parallel.data > 1 else (0,):
         yield replace(parallel, zero=zero)
-
-
-def _divisors(number: int, most: int) -> list[int]:
-    """Divisors of a number up to a limit, ascending.
-
-    >>> _divisors(12, 5)
-    [1, 2, 3, 4]
-    """
-    return [one for one in range(1, min(number, most) + 1) if number % one == 0]
 
 
 # The recipes of a candidate: what circuits the servers of a rail hang on.

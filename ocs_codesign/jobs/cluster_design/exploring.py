@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from ocs_codesign.jobs.models.building import Parallel
 
 
-MAX_SIMULATED, MAX_NODES = 200, 1_000_000
+MAX_SIMULATED = 200
+MAX_NODES = 1_000_000
 """Candidates that are simulated at most, and nodes of their jobs together."""
 _GRAPHS_KEPT = 16
 
@@ -62,11 +63,15 @@ _GRAPHS_KEPT = 16
 @final
 @dataclass(slots=True)
 class Planner:
-    """A model on a cluster with the designs, traffic and graphs that were looked at."""
+    """A model on a cluster with the designs, traffic and graphs that were looked at.
+
+    ``policies`` are those that candidates are simulated under, None for the best of all.
+    """
 
     trained: TrainedModel
     cluster: JobCluster
     book: DesignBook
+    policies: tuple[str, ...] | None = None
     _traffic: dict[Parallel, Traffic] = field(default_factory=dict)
     _graphs: dict[Parallel, JobGraph] = field(default_factory=dict)
     _rates: Rates = field(default_factory=dict)
@@ -119,7 +124,7 @@ class Planner:
         """The candidate on the clock; None if its ranks wait for each other for ever."""
         graph = self.graph(candidate.parallel)
         try:
-            return simulated(candidate, graph, self.cluster, bound_s)
+            return simulated(candidate, graph, self.cluster, bound_s, self.policies)
         except RanksStuckError:
             return None
 

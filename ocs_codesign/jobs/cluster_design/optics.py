@@ -87,13 +87,12 @@ class JobPrices:
     def asked_s(self, collective: str, group: str, size_bytes: int) -> tuple[float, float]:
         """The latency and the transfer of a collective of a group, in floats for bounds.
 
-        Where times are linear in bytes, as those of no design in particular are, from rates.
+        Where times are linear in bytes, as of no design and no protocols in particular, from rates.
         """
         spans = self._spans(group)
         keys = [self.outside.rate_key(span) for span in spans if span.outside > 1]
-        if None in keys:
-            latency, work = self.group_s(collective, group, size_bytes)
-            return float(latency), float(work)
+        if None in keys or self.cluster.machine is not None:
+            return self._bounded(*self.group_s(collective, group, size_bytes))
         key = collective, prod(span.inside for span in spans), *keys
         rates = self.rates.get(key)
         if rates is None:
@@ -104,12 +103,20 @@ class JobPrices:
     def handed_s(self, stage: int, other: int, size_bytes: int) -> tuple[float, float]:
         """The latency and the transfer of a message between stages, in floats for bounds."""
         span, width = self.placement.span(PIPELINE), self.parallel.ranks_of_stage
+        if self.cluster.machine is not None:
+            return self._bounded(*self._send_s(size_bytes, stage * width, other * width))
         key = SEND, self._stays_inside(stage, other), self.outside.rate_key(span, sends=True)
         rates = self.rates.get(key)
         if rates is None:
             latency, work = self._send_s(1, stage * width, other * width)
             rates = self.rates[key] = float(latency), float(work)
         return rates[0], rates[1] * size_bytes
+
+    def _bounded(self, latency: Fraction, work: Fraction) -> tuple[float, float]:
+        """Parts for bounds: another protocol may have less to transfer, though not less in all."""
+        machine = self.cluster.machine
+        least = work * (1 if machine is None else machine.least_of_rates)
+        return float(latency + work - least), float(least)
 
     def group_s(self, collective: str, group: str, size_bytes: int) -> Seconds:
         """Seconds of a collective of a group, level after level."""
@@ -151,7 +158,7 @@ class JobPrices:
 
 def seconds_of(cost: Cost, model: CostModel, size_bytes: Fraction | int) -> Seconds:
     """The latency and the transfer of a cost."""
-    return model.time_s(cost.steps, Fraction(0), 0), model.time_s(0, cost.t_b, size_bytes)
+    return model.parts_s(cost.steps, cost.t_b, size_bytes)
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, final
@@ -37,10 +37,10 @@ BASE_POLICIES = {
     "priority": Discipline(),
     "preemptive": Discipline(preemptive=True),
 }
-"""What every candidate is simulated with, before other policies are tried for the best.
+"""What every candidate is simulated with where no policies are asked for.
 
-Without one that interrupts, a large gradient in the channel of a stage holds up all stages after
-it, and what looks slow is no fault of the circuits.
+Others are tried for the best then. Without one that interrupts, a large gradient in the channel of
+a stage holds up all stages after it, and what looks slow is no fault of the circuits.
 """
 LATE = "after passes"
 """The policy where circuits change: gradients when all passes are done."""
@@ -76,26 +76,42 @@ class JobOutcome:
 
 
 def simulated(
-    candidate: Candidate, graph: JobGraph, cluster: JobCluster, bound_s: float
+    candidate: Candidate,
+    graph: JobGraph,
+    cluster: JobCluster,
+    bound_s: float,
+    policies: tuple[str, ...] | None = None,
 ) -> JobOutcome:
-    """The better of the base policies; RanksStuckError if ranks wait for ever under both."""
+    """The best of the base policies, of those among ``policies``, or of these if there are none.
+
+    Raises RanksStuckError if ranks wait for ever under all of them.
+    """
     if candidate.late_ports:
         return _changing(candidate, graph, cluster, bound_s)
     ready = priced(graph, candidate.prices(cluster))
     unrolled = cache(ready.unrolled)
-    best: tuple[str, Steady] | None = None
+    base = tuple(name for name in BASE_POLICIES if policies is None or name in policies)
+    best: tuple[str, str, Steady] | None = None
     stuck = RanksStuckError("no policy was tried")
-    for policy, discipline in BASE_POLICIES.items():
+    for policy in base or policies or ():
         try:
-            found = steady(ready, discipline, unrolled=unrolled)
+            if policy in BASE_POLICIES:
+                setting, found = "", steady(ready, BASE_POLICIES[policy], unrolled=unrolled)
+            else:
+                other = best_of(policy, ready)
+                setting, found = other.setting, other.steady
+                # policies that change what is computed when may be below what bounds the others
+                bound_s = min(bound_s, float(other.bound_s))
         except RanksStuckError as error:
             stuck = error
             continue
-        if best is None or found.period_s < best[1].period_s:
-            best = policy, found
+        if best is None or found.period_s < best[2].period_s:
+            best = policy, setting, found
     if best is None:
         raise stuck
-    return outcome_of(candidate, best[0], "", best[1], bound_s)
+    outcome = outcome_of(candidate, *best, bound_s)
+    is_tuned = policies is not None and len(base) in (0, len(set(policies)))
+    return replace(outcome, is_tuned=is_tuned)
 
 
 def outcome_of(

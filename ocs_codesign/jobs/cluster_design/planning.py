@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.core.cost import CostModel
 from ocs_codesign.core.progress import counted, tell_phase
 from ocs_codesign.jobs.cluster_design.candidates import CODESIGNED, Joining, across, chosen, held
 from ocs_codesign.jobs.cluster_design.cluster import divisions, memory_bytes, pure_data
@@ -18,19 +18,15 @@ from ocs_codesign.jobs.cluster_design.exploring import (
     explored,
 )
 from ocs_codesign.jobs.cluster_design.group_loads import placements
-from ocs_codesign.jobs.cluster_design.outcomes import (
-    BASE_POLICIES,
-    JobOutcome,
-    fastest,
-    outcome_of,
-    simulated,
-)
+from ocs_codesign.jobs.cluster_design.outcomes import BASE_POLICIES, JobOutcome, fastest, outcome_of
 from ocs_codesign.jobs.issue import Discipline, IssueOrder, RanksStuckError, steady
 from ocs_codesign.jobs.policies import POLICIES, best_of
 from ocs_codesign.jobs.prices import priced
 from ocs_codesign.jobs.rewriting import buckets_of_work, gradients, merged
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ocs_codesign.jobs.cluster_design.candidates import Candidate
     from ocs_codesign.jobs.cluster_design.cluster import Divisions, JobCluster, TrainedModel
     from ocs_codesign.jobs.cluster_design.outcomes import Traffic
@@ -48,11 +44,15 @@ BUCKET_BYTES = 25 * 2**20
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class UsualChoice:
-    """What a usual choice comes to; None with the reason in ``note`` if it cannot be."""
+    """What a usual choice comes to; None with the reason in ``note`` if it cannot be.
+
+    ``fits``: the memory of an accelerator holds it; else the time is that of enough memory.
+    """
 
     name: str
     outcome: JobOutcome | None
     note: str = ""
+    fits: bool = True
 
 
 @final
@@ -78,7 +78,8 @@ class Bounds:
 class CodesignPlan:
     """The ranking of a job on a cluster, the fastest first, and what stands beside it.
 
-    ``if_changed`` is the winner's iteration if something were twice as fast, by what that is.
+    ``if_changed`` is the winner's iteration if something were twice as fast, by what that is, None
+    where its ranks would wait for each other for ever.
     ``break_even_s`` is the dead time below which circuits that change would win, None if none would
     be short enough, or if they win.
     """
@@ -90,10 +91,10 @@ class CodesignPlan:
     ranked: tuple[JobOutcome, ...]
     bounds: tuple[Bounds, ...]
     baselines: tuple[UsualChoice, ...]
-    if_changed: dict[str, Fraction]
+    if_changed: dict[str, Fraction | None]
     break_even_s: Fraction | None
     unsearched: tuple[tuple[int, int], ...]
-    policies: tuple[str, ...]
+    policies: tuple[str, ...] | None
 
     @property
     def best(self) -> JobOutcome:
@@ -123,12 +124,11 @@ def codesign(
 ) -> CodesignPlan:
     """The fastest ways to run a job on a cluster, with baselines.
 
-    ``policies`` are those that the best are tried under, by default all of the registry. Raises
-    ValueError if no division fits the cluster.
+    Candidates are simulated under ``policies``, by default the base ones and the best of them under
+    all of the registry. Raises ValueError if no division fits the cluster.
     """
-    names = tuple(POLICIES) if policies is None else policies
     book = DesignBook()
-    planner = Planner(trained, cluster, book)
+    planner = Planner(trained, cluster, book, policies)
     divided = divisions(trained, cluster)
     if not divided.fitting:
         raise ValueError(
@@ -142,23 +142,21 @@ def codesign(
             f"no division of {trained.name} lies evenly on servers of "
             f"{cluster.accelerators_a_server} accelerators of {cluster.name}"
         )
-    usual = baselines(planner, divided, names, max_simulated)
-    ranked = with_usual(tuned_ranking(planner, found, names, TUNED_NODES), usual)
+    usual = baselines(planner, divided, max_simulated)
+    ranked = with_usual(tuned_ranking(planner, found, TUNED_NODES), usual)
     best = ranked[0]
     return CodesignPlan(
         *(trained, cluster, divided, found, tuple(ranked)),
         tuple(Bounds.of(planner, one.candidate) for one in ranked),
         usual,
-        if_twice_as_fast(planner, best, names),
+        if_twice_as_fast(planner, best),
         break_even_s(planner, divided, best),
         tuple(sorted(book.unsearched)),
-        names,
+        policies,
     )
 
 
-def tuned_ranking(
-    planner: Planner, found: Explored, policies: tuple[str, ...], most_nodes: int
-) -> list[JobOutcome]:
+def tuned_ranking(planner: Planner, found: Explored, most_nodes: int) -> list[JobOutcome]:
     """All outcomes, the fastest first, those that may win by a policy under the best of all.
 
     As many as have so many nodes together, the fastest first, and one in any case.
@@ -169,7 +167,7 @@ def tuned_ranking(
         size = planner.graph(outcome.candidate.parallel).num_nodes
         if outcome.bound_s < best_s and (not nodes or nodes + size <= most_nodes):
             nodes += size
-            outcome = tuned(planner, outcome, policies)
+            outcome = tuned(planner, outcome)
             best_s = min(best_s, float(outcome.period_s))
         answer.append(outcome)
     return fastest(answer)
@@ -191,14 +189,15 @@ def with_usual(ranked: list[JobOutcome], usual: tuple[UsualChoice, ...]) -> list
     return fastest([*ranked, *faster])
 
 
-def tuned(planner: Planner, outcome: JobOutcome, policies: tuple[str, ...]) -> JobOutcome:
-    """The outcome under the best of these policies, itself if none is better."""
+def tuned(planner: Planner, outcome: JobOutcome) -> JobOutcome:
+    """The outcome under the best of the policies that are asked for, itself if none is better."""
     candidate = outcome.candidate
     graph = planner.graph(candidate.parallel)
-    if candidate.late_ports or graph.num_nodes > MAX_TUNED_NODES:
+    if outcome.is_tuned or candidate.late_ports or graph.num_nodes > MAX_TUNED_NODES:
         return outcome
     ready = priced(graph, candidate.prices(planner.cluster))
     best = outcome
+    policies = tuple(POLICIES) if planner.policies is None else planner.policies
     for policy in counted(policies, "Trying policies"):
         if policy in BASE_POLICIES:
             continue
@@ -207,40 +206,53 @@ def tuned(planner: Planner, outcome: JobOutcome, policies: tuple[str, ...]) -> J
         except RanksStuckError:
             continue
         if found.steady.period_s < best.period_s:
-            # policies that change what is computed when may be below what bounds the others
-            bound_s = min(outcome.bound_s, float(found.bound_s))
+            bound_s = min(outcome.bound_s, float(found.bound_s))  # as in ``simulated``
             best = outcome_of(candidate, policy, found.setting, found.steady, bound_s)
     return replace(best, is_tuned=True)
 
 
-def baselines(
-    planner: Planner, divided: Divisions, policies: tuple[str, ...], max_simulated: int
-) -> tuple[UsualChoice, ...]:
-    """Torus, ring, fat tree of equal cost, pure data parallelism, and the file's own division."""
-    found = []
-    for joining in (Joining.TORUS, Joining.RING, Joining.FAT_TREE):
-        tell_phase(f"Baseline: {joining.value}")
-        answer = explored(planner, divided.fitting, (joining,), max_simulated)
-        if answer.outcomes:
-            best = tuned_ranking(planner, answer, policies, TUNED_NODES_OF_BASELINES)[0]
-            found.append(UsualChoice(joining.value, best))
-        else:
-            note = f"no division has servers that make a {joining.value} of these ports"
-            found.append(UsualChoice(joining.value, None, note))
-    found.append(data_alone(planner))
+def baselines(planner: Planner, divided: Divisions, max_simulated: int) -> tuple[UsualChoice, ...]:
+    """Torus, ring, fat tree of equal cost, pure data parallelism, and the file's own division.
+
+    One that cannot be worked out has the reason instead.
+    """
+    usual: dict[str, Callable[[str], UsualChoice]] = {
+        joining.value: partial(_joined, planner, divided, joining, max_simulated)
+        for joining in (Joining.TORUS, Joining.RING, Joining.FAT_TREE)
+    }
+    usual["DDP"] = partial(_data_alone, planner)
     if planner.trained.given is not None:
-        found.append(as_given(planner, planner.trained.given, policies))
+        usual["own division"] = partial(_as_given, planner, planner.trained.given)
+    found = []
+    for name, choose in usual.items():
+        tell_phase(f"Baseline: {name}")
+        try:
+            found.append(choose(name))
+        except ValueError as error:
+            found.append(UsualChoice(name, None, str(error)))
     return tuple(found)
 
 
-def data_alone(planner: Planner) -> UsualChoice:
+def _joined(
+    planner: Planner, divided: Divisions, joining: Joining, max_simulated: int, name: str
+) -> UsualChoice:
+    found = explored(planner, divided.fitting, (joining,), max_simulated)
+    # What stays inside a server is joined by neither.
+    beyond = tuple(one for one in found.outcomes if one.candidate.placement.optical)
+    found = replace(found, outcomes=beyond)
+    if not beyond:
+        note = f"no division has servers that make a {name} of these ports"
+        return UsualChoice(name, None, note)
+    return UsualChoice(name, tuned_ranking(planner, found, TUNED_NODES_OF_BASELINES)[0])
+
+
+def _data_alone(planner: Planner, name: str) -> UsualChoice:
     """What DDP does: copies of the whole model, gradients merged to buckets of 25 MiB."""
-    name = "DDP"
     trained, cluster = planner.trained, planner.cluster
     parallel = pure_data(trained, cluster)
     needed = memory_bytes(trained.model, parallel)
-    note = ""
-    if needed > cluster.memory_bytes:
+    fits, note = needed <= cluster.memory_bytes, ""
+    if not fits:
         note = (
             f"does not fit: {parallel.data} copies need {needed / 1e9:.4g} GB each, an accelerator "
             f"has {cluster.memory_bytes / 1e9:.4g} GB; the time is that of enough memory"
@@ -248,7 +260,7 @@ def data_alone(planner: Planner) -> UsualChoice:
     outcomes = [in_buckets(planner, candidate) for candidate in _own_circuits(planner, parallel)]
     if not outcomes:
         return UsualChoice(name, None, f"{parallel.data} copies do not lie evenly on servers")
-    return UsualChoice(name, fastest(outcomes)[0], note)
+    return UsualChoice(name, fastest(outcomes)[0], note, fits)
 
 
 def in_buckets(planner: Planner, candidate: Candidate) -> JobOutcome:
@@ -279,46 +291,37 @@ def _own_circuits(planner: Planner, parallel: Parallel) -> list[Candidate]:
     return [one for one in made if one is not None]
 
 
-def as_given(planner: Planner, parallel: Parallel, policies: tuple[str, ...]) -> UsualChoice:
+def _as_given(planner: Planner, parallel: Parallel, name: str) -> UsualChoice:
     """The division that the job's file has, on the best circuits for it."""
-    name = "own division"
     trained, cluster = planner.trained, planner.cluster
     if parallel.num_ranks > cluster.num_accelerators:
-        return UsualChoice(
-            name, None, f"it is for {parallel.num_ranks} ranks, of which there are too few"
-        )
+        note = f"it is for {parallel.num_ranks} ranks, of which there are too few"
+        return UsualChoice(name, None, note)
     found = explored(planner, (parallel,), CODESIGNED)
     if not found.outcomes:
         return UsualChoice(name, None, "it does not lie evenly on the servers")
     needed = memory_bytes(trained.model, parallel)
-    note = ""
-    if needed > cluster.memory_bytes:
-        note = f"does not fit: it needs {needed / 1e9:.4g} GB an accelerator"
-    return UsualChoice(
-        name, tuned_ranking(planner, found, policies, TUNED_NODES_OF_BASELINES)[0], note
-    )
+    fits = needed <= cluster.memory_bytes
+    note = "" if fits else f"does not fit: it needs {needed / 1e9:.4g} GB an accelerator"
+    best = tuned_ranking(planner, found, TUNED_NODES_OF_BASELINES)[0]
+    return UsualChoice(name, best, note, fits)
 
 
-def if_twice_as_fast(
-    planner: Planner, best: JobOutcome, policies: tuple[str, ...]
-) -> dict[str, Fraction]:
+def if_twice_as_fast(planner: Planner, best: JobOutcome) -> dict[str, Fraction | None]:
     """The winner's iteration if ports, the inside of servers, or processors were twice as fast."""
     cluster = planner.cluster
     faster = {"ports": replace(cluster, port_Bps=2 * cluster.port_Bps)}
     if cluster.scale_up is not None:
-        inside = cluster.scale_up
-        twice = CostModel(inside.alpha_s, 2 * inside.node_bandwidth_Bps)
-        faster["servers inside"] = replace(cluster, scale_up=twice)
+        faster["servers inside"] = replace(cluster, scale_up=cluster.scale_up.faster(2))
     chip = cluster.accelerator
     quick = replace(chip, peak_flops=2 * chip.peak_flops, memory_Bps=2 * chip.memory_Bps)
     faster["accelerators"] = replace(cluster, accelerator=quick)
-    tried = tuple(name for name in policies if name == best.policy)
-    found = {}
+    policies = planner.policies or (*BASE_POLICIES, best.policy)
+    found: dict[str, Fraction | None] = {}
     for name, changed in faster.items():
-        other = Planner(planner.trained, changed, planner.book)
-        graph = other.graph(best.candidate.parallel)
-        outcome = simulated(best.candidate, graph, changed, 0.0)
-        found[name] = tuned(other, outcome, tried).period_s
+        other = Planner(planner.trained, changed, planner.book, policies)
+        outcome = other.simulated(best.candidate, 0.0)
+        found[name] = None if outcome is None else tuned(other, outcome).period_s
     return found
 
 

@@ -141,7 +141,7 @@ def parse_budget(data: bytes, name: str, *, is_json: bool = False) -> Spending:
     Traceback (most recent call last):
     ValueError: b.yaml, line 3: collectives has 0 entries: it needs at least 1
     """
-    check_size(data, name, MAX_BUDGET_BYTES)
+    check_size(len(data), name, MAX_BUDGET_BYTES)
     plain = read_plain_text(data, name, is_json=is_json)
     part = checked_part(
         plain, name, BudgetPart, _keys_at, "budget", keys="name, dimensions and collectives"

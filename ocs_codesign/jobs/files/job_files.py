@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -23,6 +24,7 @@ from ocs_codesign.core.files.plain_text import (
     read_plain_text,
     spanning_error,
 )
+from ocs_codesign.core.quantities import parse_bandwidth
 from ocs_codesign.core.registry import provided
 from ocs_codesign.fabric.files.schema import Name
 from ocs_codesign.jobs.cluster_design.cluster import SearchSpace, TrainedModel
@@ -30,20 +32,24 @@ from ocs_codesign.jobs.files.parts import (
     MAX_LAYERS,
     MAX_NODES_READ,
     MAX_RANKS,
+    Count,
+    FactorsPart,
     LayerPart,
     LevelPart,
     MachinePart,
     NodePart,
+    StepPart,
     gradient_bytes,
     graph_of_nodes,
     layers_of,
 )
-from ocs_codesign.jobs.files.profiler import is_profile, job_of_profile
+from ocs_codesign.jobs.files.profiler import is_profile, profiled_job
 from ocs_codesign.jobs.files.scalars import JobBandwidth, JobTime, one_of
 from ocs_codesign.jobs.fused import Accelerator
+from ocs_codesign.jobs.issue import Discipline
 from ocs_codesign.jobs.layers import chain_of, has_groups_side_by_side, with_ranks_alone
 from ocs_codesign.jobs.models.building import SCHEDULES, Parallel, job_of
-from ocs_codesign.jobs.models.layer import Recommender, ResidualNetwork, Transformer
+from ocs_codesign.jobs.models.layer import ROUTINGS, Recommender, ResidualNetwork, Transformer
 from ocs_codesign.jobs.prices import Level, Machine, priced
 
 if TYPE_CHECKING:
@@ -52,7 +58,9 @@ if TYPE_CHECKING:
     from ocs_codesign.circuits.legs.trace import Trace
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.core.files.plain_text import Place, PlainText
+    from ocs_codesign.core.machines.machine import RealMachine
     from ocs_codesign.core.networks.aggregation import AggregationProfile
+    from ocs_codesign.jobs.files.profile_steps import ProfiledStep
     from ocs_codesign.jobs.job_graph import JobGraph
 
 
@@ -60,8 +68,6 @@ if TYPE_CHECKING:
 
 
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
-_MANY = 2**40
-Count = Annotated[int, Field(ge=1, le=_MANY)]
 Schedule = Annotated[Any, one_of(SCHEDULES), WithJsonSchema({"enum": list(SCHEDULES)})]
 
 
@@ -84,6 +90,18 @@ class TransformerPart(BaseModel):
     top_k: Count = 1
     tied: bool = True
     element_bytes: int = Field(2, ge=1, le=8)
+    head_dim: Count | None = None
+    expert_feed_forward: Count | None = Field(None, description="Of an expert, if not as others.")
+    shared_experts: int = Field(0, ge=0, le=1024, description="That every token goes to.")
+    dense_layers: int = Field(0, ge=0, le=4096, description="The first ones, without experts.")
+    expert_servers: Count | None = Field(None, description="That a token's experts are on at most.")
+    latent: Annotated[list[Count], Field(min_length=5, max_length=5)] | None = Field(
+        None, description="Latent attention: q rank, kv rank; of a head plain, turned, values."
+    )
+    window: float = Field(1.0, gt=0, le=1, description="Share of the scores that is computed.")
+    routing: Literal[ROUTINGS] = Field(  # type: ignore[valid-type]
+        "even", description="How popular experts are."
+    )
 
 
 class RecommenderPart(BaseModel):
@@ -130,6 +148,13 @@ class ParallelPart(BaseModel):
     schedule: Schedule = "1f1b"
     microbatches: int = Field(1, ge=1)
     chunks: int = Field(1, ge=1)
+    step: StepPart | None = Field(None, description="What a step on a cluster file knows beside.")
+
+    def parallel(self) -> Parallel:
+        """The division; ValueError with the rule if it is none."""
+        if self.step is not None:
+            raise ValueError("step is given: it is for a step on a cluster, whose file is missing")
+        return Parallel(**self.model_dump(exclude={"step"}))
 
 
 class SearchPart(BaseModel):
@@ -168,8 +193,14 @@ def model_of(part: ModelPart) -> Transformer | ResidualNetwork | Recommender:
     if isinstance(part, RecommenderPart):
         return Recommender(**{**values, "bottom": tuple(part.bottom), "top": tuple(part.top)})
     if isinstance(part, TransformerPart):
-        return Transformer(**values)
+        return transformer_of(part)
     return ResidualNetwork(**{**values, "blocks": tuple(part.blocks)})
+
+
+def transformer_of(part: TransformerPart) -> Transformer:
+    """The transformer; ValueError with the rule if it is none."""
+    latent = None if part.latent is None else tuple(part.latent)
+    return Transformer(**{**part.model_dump(exclude={"kind"}), "latent": latent})
 
 
 def graph_of_model(
@@ -184,7 +215,7 @@ def graph_of_model(
 
     With ``ranks_alone`` every rank of one that is not a recommender is an owner.
     """
-    parallel = Parallel() if divided is None else Parallel(**divided.model_dump())
+    parallel = Parallel() if divided is None else divided.parallel()
     parallel.check_alike(machine)
     accelerator = Accelerator(processor.peak, float(processor.memory), processor.workgroups)
     trained = model_of(part)
@@ -193,6 +224,10 @@ def graph_of_model(
             raise ValueError("a recommender is divided by data alone, without zero")
         text = f"{trained.num_parameters / 1e9:.4g} billion parameters in tables and dense layers"
         return trained.job(parallel.num_ranks, accelerator, machine), text
+    if isinstance(trained, Transformer) and trained.routing != "even":
+        raise ValueError(
+            f"model.routing is {trained.routing!r}: it is for a step on a CLUSTER of accelerators"
+        )
     on_ranks = trained.on_ranks(parallel)
     text = f"{trained.num_parameters / 1e9:.4g} billion parameters, {_degrees(parallel)}"
     return job_of(on_ranks, parallel, accelerator, ranks_alone=ranks_alone), text
@@ -207,6 +242,8 @@ def _degrees(parallel: Parallel) -> str:
 
 _PARTS = ("parallel", "model", "accelerator", "machine")
 MAX_JOB_BYTES = 64 * 2**20
+MAX_WINDOW = 2**20
+_HEAD_BYTES = 4096
 
 
 @final
@@ -214,13 +251,17 @@ MAX_JOB_BYTES = 64 * 2**20
 class LoadedJob:
     """A job that was read: its name, its graph with the time of every message, and what it is.
 
-    ``machine`` is what its messages were priced on, None if they have times of their own.
+    ``machine`` is what its messages were priced on, None if they have times of their own;
+    ``profile`` the step of a profile that it was measured in. ``discipline`` is how its ranks send,
+    None for one message at a time.
     """
 
     name: str
     graph: JobGraph
     text: str
     machine: Machine | None = None
+    profile: ProfiledStep | None = None
+    discipline: Discipline | None = None
 
 
 @final
@@ -228,16 +269,24 @@ class LoadedJob:
 class GivenMachine:
     """What messages cost where a file does not say it, and its ranks where it does not say them.
 
-    Switches of the outermost level have the ``aggregation``, of a file's machine as well.
+    Switches of the outermost level have the ``aggregation``, of a file's machine as well. A
+    ``real`` machine is taken in place of a file's. Of traces an ``accelerator`` does what has no
+    time, and what they say of ``ignore`` is left out.
     """
 
     model: CostModel | None
     algorithm: str = "ring"
     num_ranks: int | None = None
     aggregation: AggregationProfile | None = None
+    real: RealMachine | None = None
+    accelerator: Accelerator | None = None
+    ignore: tuple[str, ...] = ()
 
     def machine(self, num_ranks: int) -> Machine:
         """The machine, one level of so many ranks; ValueError without a model."""
+        if self.real is not None:
+            found = Machine.of_library(self.real, num_ranks)
+            return found if self.aggregation is None else found.aggregating(self.aggregation)
         if self.model is None:
             raise ValueError("it does not say what messages take: --alpha and --bandwidth do")
         return Machine(
@@ -273,6 +322,8 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("model", "recommender"): RecommenderPart,
     ("model", "residual"): ResidualPart,
     ("parallel",): ParallelPart,
+    ("parallel", "step"): StepPart,
+    ("parallel", "step", "factors"): FactorsPart,
     ("accelerator",): AcceleratorPart,
     ("search",): SearchPart,
 }
@@ -292,8 +343,15 @@ def load_job(
     """
     path = Path(path)
     if path.is_dir() or path.suffix.lower() == ".et":
+        beside = (None, ()) if given is None else (given.accelerator, given.ignore)
         return _given_times(
-            path.name, provided("job of Chakra traces")(path), given, "traces of Chakra"
+            path.name, provided("job of Chakra traces")(path, *beside), given, "traces of Chakra"
+        )
+    if is_goal(path):
+        graph = provided("job of GOAL")(path)
+        # What a rank sends queues for its bytes alone: latencies of its messages overlap.
+        return replace(
+            _given_times(path.name, graph, given, "GOAL"), discipline=Discipline(window=MAX_WINDOW)
         )
     data = read_limited(path, MAX_JOB_BYTES)
     is_json = path.suffix.lower() == ".json"
@@ -303,13 +361,22 @@ def load_job(
         value = read_plain_text(data, str(path), is_json=True).value
         if is_profile(value):
             with errors_at(str(path)):
-                graph = job_of_profile(value, ranks_alone=ranks_alone)
+                graph, step = profiled_job(value, ranks_alone=ranks_alone)
                 if ranks_alone and has_groups_side_by_side(graph):
                     graph = with_ranks_alone(graph)
-            return _given_times(path.name, graph, given, "a profile of PyTorch")
+            found = _given_times(path.name, graph, given, f"a profile of PyTorch, {step.text}")
+            return replace(found, profile=step)
         if isinstance(value, list) or (isinstance(value, dict) and "jobs" in value):
             return _chain(parse_trace(data, str(path), is_json=True), path, given)
     return parse_job(data, str(path), is_json=is_json, given=given, ranks_alone=ranks_alone)
+
+
+def is_goal(path: Path) -> bool:
+    """Whether a file is GOAL, by its name or because it begins with num_ranks."""
+    if path.suffix.lower() == ".goal" or not path.is_file():
+        return path.suffix.lower() == ".goal"
+    with path.open("rb") as file:
+        return file.read(_HEAD_BYTES).lstrip().startswith(b"num_ranks")
 
 
 def _chain(trace: Trace, path: Path, given: GivenMachine | None) -> LoadedJob:
@@ -328,6 +395,22 @@ def _given_times(name: str, graph: JobGraph, given: GivenMachine | None, text: s
         machine = given.machine(max(last + 1, given.num_ranks or 1))
         graph = priced(graph, machine)
     return LoadedJob(name, graph, f"{text}, {graph.num_nodes} nodes", machine)
+
+
+def accelerator_of(text: str) -> Accelerator:
+    """An accelerator by its name, or as its peak and the bandwidth of its memory.
+
+    >>> accelerator_of("989TFLOPS,3350GB/s") == Accelerator(989e12, 3350e9)
+    True
+    """
+    from ocs_codesign.jobs.training.constants import chip_named
+
+    told = re.fullmatch(r"([0-9.]+) ?([GTP])FLOPS, ?(.+)", text.strip(), re.IGNORECASE)
+    if told is None:
+        chip = chip_named(text)
+        return Accelerator(chip.bf16, chip.memory_Bps, chip.processors)
+    scale = {"G": 1e9, "T": 1e12, "P": 1e15}[told[2].upper()]
+    return Accelerator(float(told[1]) * scale, parse_bandwidth(told[3]))
 
 
 def parse_job(
@@ -355,7 +438,7 @@ as in 1.5ms
 
 def job_part(data: bytes, name: str, *, is_json: bool = False) -> tuple[PlainText, JobPart]:
     """The content of a job file and its checked parts; ValueError as in ``load_job``."""
-    check_size(data, name, MAX_JOB_BYTES)
+    check_size(len(data), name, MAX_JOB_BYTES)
     plain = read_plain_text(data, name, is_json=is_json)
     keys = "name, and layers, nodes or a model"
     kind = _kind_of(plain.value)
@@ -390,6 +473,8 @@ def _loaded(part: JobPart, given: GivenMachine | None, *, ranks_alone: bool) -> 
     machine = None if part.machine is None else part.machine.machine()
     if machine is not None and given is not None and given.aggregation is not None:
         machine = machine.aggregating(given.aggregation)
+    if given is not None and given.real is not None:
+        machine = given.machine(_num_ranks(part, machine, given))
     if sum(each is not None for each in (part.layers, part.nodes, part.model)) != 1:
         raise ValueError("it has one of layers, nodes and a model")
     if part.model is not None:
@@ -414,6 +499,15 @@ def _loaded(part: JobPart, given: GivenMachine | None, *, ranks_alone: bool) -> 
         raise ValueError(f"nodes[{at}].size is given: the file needs a machine for it")
     text = f"{graph.num_nodes} nodes of {graph.num_owners} ranks"
     return LoadedJob(part.name, graph, text, machine)
+
+
+def _num_ranks(part: JobPart, machine: Machine | None, given: GivenMachine) -> int:
+    """Ranks of a job: of its machine, as they were given, of its division or of its nodes."""
+    if machine is not None or given.num_ranks is not None:
+        return given.num_ranks or 1 if machine is None else machine.num_ranks
+    if part.layers is not None:
+        raise ValueError("layers: they do not say how many ranks there are: --ranks does")
+    return part.ranks if part.parallel is None else part.parallel.parallel().num_ranks
 
 
 def _with_times(given: JobGraph, graph: JobGraph) -> JobGraph:
@@ -458,10 +552,11 @@ def parse_training(data: bytes, name: str, *, is_json: bool = False) -> TrainedM
     if part.search is not None:
         space = SearchSpace(tuple(part.search.zero), tuple(part.search.chunks))
         trained = replace(trained, search=space)
-    if part.parallel is None:
-        return trained
+    divided = part.parallel
+    if divided is None or (divided.step is not None and divided.step.microbatch is not None):
+        return trained  # what only the step model knows is no baseline
     with rules_at(name, plain, "parallel"):
-        given = Parallel(**part.parallel.model_dump())
+        given = divided.model_copy(update={"step": None}).parallel()
         trained.check(given)
     return replace(trained, given=given)
 

@@ -1,10 +1,10 @@
-"""Parts of a job file: the machine, layers, and nodes one by one."""
+"""Parts of a job file: the machine, layers, nodes one by one, and a step on a cluster."""
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -33,6 +33,7 @@ _KINDS = ("compute", "send", *COLLECTIVES)
 _NODE = re.compile(r"node \d+ \((.*)\), [a-z-]+ of rank ")
 _PICO = NANOSECOND / 1000
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
+Count = Annotated[int, Field(ge=1, le=2**40)]
 
 
 class LevelPart(BaseModel):
@@ -114,6 +115,13 @@ def layers_of(
     backward: list[Fraction] = []
     allreduce: list[Fraction] = []
     ranks = 1 if machine is None else machine.num_ranks
+    priced = {
+        part.gradient: machine.parts_s(ALLREDUCE, ranks, int(part.gradient), 0, ranks - 1)
+        for part in parts
+        if part.gradient is not None and machine is not None
+    }
+    # What the protocol of a message takes more than the quickest is of this message alone.
+    latency_s = min((least_s for least_s, _ in priced.values()), default=latency_s)
     for at, part in enumerate(parts):
         if (part.allreduce is None) == (part.gradient is None):
             raise ValueError(f"layers[{at}] has either allreduce, a time, or gradient, a size")
@@ -121,8 +129,7 @@ def layers_of(
         if part.gradient is not None:
             if machine is None:
                 raise ValueError(f"layers[{at}] has a gradient: the file needs a machine for it")
-            size = int(part.gradient)
-            latency_s, time_s = machine.parts_s(ALLREDUCE, ranks, size, 0, ranks - 1)
+            time_s = sum(priced[part.gradient]) - latency_s
         forward += [part.forward] * part.count
         backward += [part.backward] * part.count
         allreduce += [time_s] * part.count
@@ -235,3 +242,40 @@ def _named(made: dict[str, dict[int, int]], name: str, at: int, key: str) -> dic
     if name not in made:
         raise ValueError(f"nodes[{at}].{key} names {name!r}: no node before it has this name")
     return made[name]
+
+
+Factor = Annotated[float, Field(gt=0.01, lt=100, allow_inf_nan=False)]
+
+
+class FactorsPart(BaseModel):
+    """What a machine of one's own does, times what is known of its software and accelerator."""
+
+    model_config = _STRICT
+
+    products: Factor = Field(1.0, description="What matrix products sustain.")
+    elementwise: Factor = Field(1.0, description="Bytes that elementwise kernels move.")
+    attention: Factor = Field(1.0, description="What attention sustains.")
+
+
+class StepPart(BaseModel):
+    """What is known of a step on a cluster beside degrees, and the software that computes it."""
+
+    model_config = _STRICT
+
+    software: str = Field("megatron", description="Whose constants are taken.")
+    precision: Literal["bf16", "fp8"] = "bf16"
+    attention: str | None = Field(None, description="If it is not the software's own.")
+    microbatch: Count | None = Field(None, description="Sequences, instead of microbatches.")
+    context: Count = 1
+    expert_tensor: Count = 1
+    group: Count | None = Field(None, description="Microbatches of an interleaved turn.")
+    stages: list[Count] | None = Field(None, min_length=1, description="Layers of every stage.")
+    recompute: Literal["none", "attention", "second", "full", "experts"] = "none"
+    recompute_layers: Count | None = Field(None, description="Of every stage, all if not given.")
+    replicas: Count = Field(1, description="Groups that hold all states among their ranks (HSDP).")
+    offload: float = Field(0.0, ge=0, le=1, description="Share of activations that hosts keep.")
+    schedule: Literal["zb-h1", "zb-h2", "dualpipe"] | None = Field(
+        None, description="A pipeline's order, instead of parallel.schedule."
+    )
+    gradient_bytes: int = Field(4, ge=1, le=8)
+    factors: FactorsPart | None = Field(None, description="As calibrate writes them.")

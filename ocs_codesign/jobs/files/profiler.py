@@ -2,18 +2,20 @@
 
 The ``traceEvents`` of a rank say when its kernels ran. Kernels of the NCCL library with the
 attributes ``Collective name``, ``In msg nelems``, ``Out msg nelems``, ``dtype`` and ``Group size``
-are collectives; all others, and the time in which nothing ran, are computation. Which ranks a group
-has is in ``Process Group Ranks``, or ``Global rank start`` and ``Global rank stride``.
+are collectives, those without as the operation says that launched them; all others are computation.
+Which ranks a group has is in ``Process Group Ranks``, or ``Global rank start`` and ``Global rank
+stride``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.core.shown import shown
+from ocs_codesign.jobs.files.profile_steps import Launches, ProfiledStep, median_step, union
 from ocs_codesign.jobs.job_draft import JobDraft
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class _Kernel:
     """From when until when it ran (ticks); what it sends, with M and ranks, if a collective.
 
     ``between`` are the first and the last of its ranks, and ``step`` that between two of them: 0 if
-    it is not always the same, or not known.
+    it is not always the same, or not known. ``launched_in`` is the number of a step of training.
     """
 
     begin: int
@@ -51,6 +53,7 @@ class _Kernel:
     num_ranks: int = 1
     between: tuple[int, int] = (0, 0)
     step: int = 0
+    launched_in: int | None = None
 
 
 def is_profile(value: Any) -> bool:
@@ -59,37 +62,87 @@ def is_profile(value: Any) -> bool:
 
 
 def job_of_profile(value: dict[str, Any], *, ranks_alone: bool = False) -> JobGraph:
-    """The job of the kernels in a trace, of one class of all ranks.
+    """The job of the median step of a trace, of one class of all ranks, as ``profiled_job``."""
+    return profiled_job(value, ranks_alone=ranks_alone)[0]
 
-    They are as many as ``distributedInfo`` says, or else as the groups have. With ``ranks_alone``
+
+def profiled_job(
+    value: dict[str, Any], *, ranks_alone: bool = False
+) -> tuple[JobGraph, ProfiledStep]:
+    """The job of the kernels in a trace, of one class of all ranks, and the step that it is of.
+
+    That is the median of all steps but the first, or all kernels where no step is marked. Ranks are
+    as many as ``distributedInfo`` says, or else as the groups have. With ``ranks_alone``
     groups of some of the ranks must have ranks in even steps, which the trace says.
 
-    Computation is one stream in the order in which it ran. A collective waits for the computation
-    that had ended when it began, or for the collective before it. Computation that began after an
-    idle time during a collective, when that had ended, waits for it; so does the end. Raises
-    ValueError, with the event and the rule, for what is no such trace.
+    Computation is one stream in the order in which it ran; what ran nothing is a node "idle". A
+    collective waits for the computation that had ended when it began, or for the collective before
+    it. Computation that began after an idle time during a collective, when that had ended, waits
+    for it; so does the end. Raises ValueError, with the event and the rule, for what is no such
+    trace.
     """
+    launches = Launches.of(value["traceEvents"])
+    world = _world_size(value)
     kernels = [
         kernel
         for number, event in enumerate(value["traceEvents"])
-        if (kernel := _kernel(event, number)) is not None
+        if (kernel := _kernel(event, number, launches, world)) is not None
     ]
     if not kernels:
         raise ValueError("traceEvents has no kernel: the trace is of processors without any")
     if len(kernels) > MAX_KERNELS:
         raise ValueError(f"traceEvents has {len(kernels)} kernels: at most {MAX_KERNELS} are read")
+    kernels, begin, step = _of_median_step(kernels, launches)
     computes = _streams([kernel for kernel in kernels if not kernel.collective])
     messages = sorted(
         (kernel for kernel in kernels if kernel.collective), key=lambda one: (one.begin, one.end)
     )
-    ranks = max(_world_size(value), *(max(one.num_ranks, one.between[1] + 1) for one in kernels))
+    ranks = max(world, *(max(one.num_ranks, one.between[1] + 1) for one in kernels))
     for kernel in messages if ranks_alone else ():
         if kernel.num_ranks not in (1, ranks) and not kernel.step:
             raise ValueError(
                 f"a group of {kernel.num_ranks} of {ranks} ranks does {kernel.collective}: "
                 "'Process Group Ranks' does not say which, in even steps"
             )
-    return _job(computes, messages, ranks)
+    return _job(computes, messages, ranks, begin), step
+
+
+def _of_median_step(
+    kernels: list[_Kernel], launches: Launches
+) -> tuple[list[_Kernel], int, ProfiledStep]:
+    """The kernels of the median step, cut off where it begins, when that is, and what it took."""
+    ends: dict[int, int] = {}
+    for kernel in kernels:
+        if kernel.launched_in is not None:
+            ends[kernel.launched_in] = max(ends.get(kernel.launched_in, 0), kernel.end)
+    name, begin = "", None
+    mine = kernels
+    if ends:
+        chosen, begin = median_step(ends)
+        mine = [kernel for kernel in kernels if kernel.launched_in == chosen]
+        name = launches.steps[chosen][2]
+    first = min(kernel.begin for kernel in mine)
+    origin = first if begin is None else begin
+    cut = [replace(one, begin=max(one.begin, origin)) for one in mine if one.end > origin] or mine
+    spans = [(one.begin, one.end) for one in mine]
+    computes = [(one.begin, one.end) for one in mine if not one.collective]
+    talks = [(one.begin, one.end) for one in mine if one.collective]
+    period = max(one.end for one in mine) - origin
+    busy, compute = union(spans), union(computes)
+    ticks_a_second = 1e6 * _TICKS_OF_MICRO
+    step = ProfiledStep(
+        name,
+        max(1, len(ends) - 1),
+        period_s=period / ticks_a_second,
+        busy_s=busy / ticks_a_second,
+        compute_s=compute / ticks_a_second,
+        collectives_s=union(talks) / ticks_a_second,
+        exposed_s=(busy - compute) / ticks_a_second,
+        idle_s=max(0, period - busy) / ticks_a_second,
+        kernels=len(mine),
+        collectives=len(talks),
+    )
+    return cut, origin, step
 
 
 def _world_size(value: dict[str, Any]) -> int:
@@ -105,7 +158,7 @@ def _world_size(value: dict[str, Any]) -> int:
     return told
 
 
-def _kernel(event: Any, number: int) -> _Kernel | None:
+def _kernel(event: Any, number: int, launches: Launches, world: int) -> _Kernel | None:
     """The kernel of an event, None for another kind of event."""
     if not isinstance(event, dict) or event.get("ph") != "X":
         return None
@@ -116,14 +169,14 @@ def _kernel(event: Any, number: int) -> _Kernel | None:
     span = round(begin * _TICKS_OF_MICRO), round((begin + lasts) * _TICKS_OF_MICRO)
     args = event.get("args")
     args = args if isinstance(args, dict) else {}
+    step = launches.step_of(args.get("correlation"))
     if "nccl" not in str(event.get("name")).lower():
-        return _Kernel(*span)
-    told = args.get("Collective name")
-    if not isinstance(told, str):
-        raise ValueError(
-            f"{where} is a kernel of NCCL without 'Collective name': PyTorch 2.2 and later say it"
-        )
+        return _Kernel(*span, launched_in=step)
+    if not isinstance(args.get("Collective name"), str):
+        args = {**args, **_told_by_operation(args, launches, world, where)}
+    told = args["Collective name"]
     plain = told.lower().replace("_", "").removeprefix("nccl:").removesuffix("base")
+    plain = plain.removesuffix("coalesced").removesuffix("intotensor").removesuffix("tensor")
     name = _COLLECTIVES.get(plain.removesuffix("v"))
     if name is None:
         raise ValueError(f"{where} is a {shown(told)}: {', '.join(_COLLECTIVES)} are read")
@@ -134,7 +187,34 @@ def _kernel(event: Any, number: int) -> _Kernel | None:
     ranks = max(1, _count(args, "Group size", where))
     if ranks > MAX_RANKS:
         raise ValueError(f"{where} has a group of {ranks}: at most {MAX_RANKS} are read")
-    return _Kernel(*span, name, largest * element, ranks, *_members(args, ranks, where))
+    members = _members(args, ranks, where)
+    return _Kernel(*span, name, largest * element, ranks, *members, launched_in=step)
+
+
+def _told_by_operation(
+    args: dict[str, Any], launches: Launches, world: int, where: str
+) -> dict[str, Any]:
+    """What the operation on the processor says of a kernel without a 'Collective name'."""
+    operation = launches.operation_of.get(args.get("External id"))
+    dims = None if operation is None else operation["Input Dims"]
+    kind = None if operation is None else operation.get("Input type")
+    try:
+        elements = sum(math.prod(map(int, each)) for each in dims or ())
+        kind = str((kind or [""])[0]).lower().removeprefix("c10::")
+    except (TypeError, ValueError):
+        elements = 0
+    if operation is None or not elements:
+        raise ValueError(
+            f"{where} is a kernel of NCCL without 'Collective name', which PyTorch 2.2 and later "
+            "say, and no operation nccl:... with 'Input Dims' launched it"
+        )
+    name = str(operation["name"])
+    # Of an allgather it has the shard; M is what all of them are together.
+    gathered = world if "gather" in name else 1
+    return {
+        **{"Collective name": name, "dtype": kind, "Group size": world},
+        **{"In msg nelems": elements, "Out msg nelems": elements * gathered},
+    }
 
 
 def _members(args: dict[str, Any], num_ranks: int, where: str) -> tuple[tuple[int, int], int]:
@@ -194,12 +274,13 @@ def _streams(kernels: list[_Kernel]) -> list[tuple[int, int]]:
     return joined
 
 
-def _job(computes: list[tuple[int, int]], messages: list[_Kernel], ranks: int) -> JobGraph:
+def _job(
+    computes: list[tuple[int, int]], messages: list[_Kernel], ranks: int, begin_all: int
+) -> JobGraph:
     draft = JobDraft(1, [ranks])
     # A collective comes before what begins with it.
     events = [(kernel.begin, 0, (number, kernel.end)) for number, kernel in enumerate(messages)]
     events += [(begin, 1, (begin, end)) for begin, end in _cut(computes, messages)]
-    begin_all = min(event[0] for event in events)
     last: list[int] = []  # the computation before
     now = begin_all  # what computation has been written until
     running: list[tuple[int, int]] = []  # collectives that nothing waits for yet: end and node

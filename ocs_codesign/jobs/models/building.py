@@ -67,19 +67,22 @@ def one_forward_one_backward(
     )
 
 
-def interleaved(stage: int, num_stages: int, num_microbatches: int, chunks: int) -> list[Pass]:
-    """One forward, one backward over several chunks; as many microbatches in turn as stages.
+def interleaved(
+    stage: int, num_stages: int, num_microbatches: int, chunks: int, group: int | None = None
+) -> list[Pass]:
+    """One forward, one backward over several chunks; ``group`` microbatches in turn, or as stages.
 
     >>> [each.chunk for each in interleaved(1, 2, 2, 2) if each.is_forward]
     [0, 0, 1, 1]
     """
+    turn = num_stages if group is None else group
     turns = [
-        (chunk, turn + number)
-        for turn in range(0, num_microbatches, num_stages)
+        (chunk, number)
+        for first in range(0, num_microbatches, turn)
         for chunk in range(chunks)
-        for number in range(num_stages)
+        for number in range(first, min(first + turn, num_microbatches))
     ]
-    first = _warm_up_of_several(stage, num_stages, chunks)
+    first = 2 * (num_stages - 1 - stage) + (chunks - 1) * turn
     return _alternating(
         [Pass(True, number, chunk) for chunk, number in turns],
         [Pass(False, number, chunks - 1 - chunk) for chunk, number in turns],

@@ -103,14 +103,24 @@ class ModelOnRanks:
 # Transformers: parameters and operations of their layers, dense or with experts.
 
 
+# Spelled out, since importing the generator of tokens takes long.
+ROUTINGS = (*("even", "zipf", "hot_rank", "hot_spread", "ragged", "silent", "moving", "burst"),)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Transformer:
     """A decoder of ``layers`` alike; ``batch`` sequences an iteration of all ranks together.
 
-    ``kv_heads`` (as many as ``heads`` if None) have keys and values; ``gated`` layers have three
-    matrices instead of two. Every token goes to ``top_k`` of ``experts``. ``tied``: the head uses
-    the embedding's matrix. Raises ValueError for what is no such model.
+    ``kv_heads`` (as many as ``heads`` if None) have keys and values of ``head_dim`` (hidden / heads
+    if None); ``gated`` layers have three matrices instead of two. Every token goes to ``top_k`` of
+    ``experts`` of width ``expert_feed_forward`` (``feed_forward`` if None) and to all of the
+    ``shared_experts``, in all but the first ``dense_layers``; a token's experts are on at most
+    ``expert_servers`` servers, if given. ``latent`` are the ranks and widths of multi-head latent
+    attention: q rank, kv rank, and of a head what has no position, what has one, and values.
+    ``window`` is the share of the scores that is computed. ``routing`` is how popular experts are,
+    one of KINDS of ``schedules.exchange.experts``. ``tied``: the head uses the embedding's
+    matrix. Raises ValueError for what is no such model.
 
     >>> gpt3 = Transformer(96, 12288, 96, 49152, 50257, 2048, 1536)
     >>> round(gpt3.num_parameters / 1e9, 1)
@@ -130,39 +140,108 @@ class Transformer:
     top_k: int = 1
     tied: bool = True
     element_bytes: int = 2
+    head_dim: int | None = None
+    expert_feed_forward: int | None = None
+    shared_experts: int = 0
+    dense_layers: int = 0
+    expert_servers: int | None = None
+    latent: tuple[int, int, int, int, int] | None = None
+    window: float = 1.0
+    routing: str = "even"
 
     def __post_init__(self) -> None:
+        free = ("routing", "shared_experts", "dense_layers", "latent", "window", "tied", "gated")
         for name in self.__slots__:
             value = getattr(self, name)
-            if value is not None and not isinstance(value, bool) and not 1 <= value <= 2**40:
+            if name not in free and value is not None and not 1 <= value <= 2**40:
                 raise ValueError(f"{name} is {value}: it is at least 1")
-        if self.hidden % self.heads:
+        if not 0 < self.window <= 1:
+            raise ValueError(f"window is {self.window}: it is above 0 and at most 1")
+        if not 0 <= self.dense_layers <= self.layers or not 0 <= self.shared_experts <= 2**10:
+            raise ValueError(
+                f"dense_layers is {self.dense_layers} and shared_experts {self.shared_experts}: "
+                f"there are {self.layers} layers, and neither is negative"
+            )
+        if self.latent is not None and min(self.latent) < 1:
+            raise ValueError(f"latent is {list(self.latent)}: each is at least 1")
+        if self.head_dim is None and self.hidden % self.heads:
             raise ValueError(f"heads is {self.heads}: it divides hidden, which is {self.hidden}")
         if self.heads % (self.kv_heads or self.heads):
             raise ValueError(f"kv_heads is {self.kv_heads}: it divides heads, {self.heads}")
+        if self.routing not in ROUTINGS:
+            raise ValueError(f"routing is {self.routing!r}: one of {', '.join(ROUTINGS)}")
         if self.top_k > self.experts:
             raise ValueError(f"top_k is {self.top_k}: there are {self.experts} experts")
 
     @property
     def attention_parameters(self) -> int:
         """Parameters of the four projections of a layer."""
-        kept = (self.kv_heads or self.heads) * self.hidden // self.heads
-        return 2 * self.hidden * self.hidden + 2 * self.hidden * kept
+        if self.latent is not None:
+            queries, kept, plain, turned, values = self.latent
+            wide = queries * (plain + turned) + kept * (plain + values) + values * self.hidden
+            return self.hidden * (queries + kept + turned) + self.heads * wide
+        return 2 * self.hidden * self.size_of_head * (self.heads + (self.kv_heads or self.heads))
+
+    @property
+    def size_of_head(self) -> int:
+        """Numbers of a head's query."""
+        return self.head_dim or self.hidden // self.heads
+
+    @property
+    def expert_width(self) -> int:
+        """Feed-forward numbers of an expert."""
+        return self.expert_feed_forward or self.feed_forward
 
     @property
     def expert_parameters(self) -> int:
         """Parameters of one expert, or of the feed-forward part of a layer without experts."""
+        width = self.expert_width if self.experts > 1 else self.feed_forward
+        return (3 if self.gated else 2) * self.hidden * width
+
+    @property
+    def dense_parameters(self) -> int:
+        """Parameters of the feed-forward part of a layer without experts."""
         return (3 if self.gated else 2) * self.hidden * self.feed_forward
+
+    @property
+    def num_expert_layers(self) -> int:
+        """Layers with experts."""
+        return self.expert_layers(0, self.layers)
+
+    def expert_layers(self, first: int, layers: int) -> int:
+        """Layers with experts among so many from ``first`` on.
+
+        >>> Transformer(8, 64, 4, 256, 1000, 16, 4, experts=4, dense_layers=3).expert_layers(2, 4)
+        3
+        """
+        return max(0, first + layers - max(first, self.dense_layers)) if self.experts > 1 else 0
 
     @property
     def num_parameters(self) -> int:
         """All parameters; norms, biases and positions are left out."""
-        router = self.hidden * self.experts if self.experts > 1 else 0
-        layer = self.attention_parameters + self.experts * self.expert_parameters + router
-        return self.layers * layer + (1 if self.tied else 2) * self.vocabulary * self.hidden
+        return self._parameters(self.experts)
+
+    @property
+    def active_parameters(self) -> int:
+        """Parameters that a token meets, its embedding and head included."""
+        return self._parameters(self.top_k)
+
+    def _parameters(self, experts: int) -> int:
+        """All parameters of a model of whose experts so many count."""
+        sparse = self.num_expert_layers
+        router = self.hidden * self.experts
+        routed = (experts + self.shared_experts) * self.expert_parameters + router
+        layers = self.layers * self.attention_parameters + sparse * routed
+        layers += (self.layers - sparse) * self.dense_parameters
+        return layers + (1 if self.tied else 2) * self.vocabulary * self.hidden
 
     def on_ranks(self, parallel: Parallel) -> ModelOnRanks:
         """What a rank of every stage computes and sends; ValueError if it cannot be divided so."""
+        if self.latent or self.dense_layers or self.shared_experts or self.window != 1:
+            raise ValueError(
+                "latent attention, windows, shared experts and dense layers are for a step on a "
+                "cluster: give a file of the cluster too"
+            )
         per_microbatch = parallel.data * parallel.microbatches
         divided = {
             "batch": (self.batch, per_microbatch, "data times microbatches"),
@@ -197,8 +276,9 @@ class Transformer:
 
     def _attention(self, parallel: Parallel, tokens: int) -> Block:
         parameters = self.attention_parameters // parallel.tensor
-        scores = 4.0 * tokens * self.sequence * self.hidden / parallel.tensor
-        moved = parameters + 4 * tokens * self.hidden // parallel.tensor
+        width = self.heads * self.size_of_head
+        scores = 4.0 * tokens * self.sequence * width / parallel.tensor
+        moved = parameters + 4 * tokens * width // parallel.tensor
         return Block(
             "attention",
             parameters,
@@ -211,7 +291,8 @@ class Transformer:
         one = self.expert_parameters // parallel.tensor
         held = self.experts // parallel.expert * one
         active = tokens * self.top_k
-        moved = held + 2 * active * (self.hidden + self.feed_forward // parallel.tensor)
+        width = self.expert_width if self.experts > 1 else self.feed_forward
+        moved = held + 2 * active * (self.hidden + width // parallel.tensor)
         exchanges = self._tensor_exchanges(parallel, tokens)
         has_experts = self.experts > 1
         if has_experts and parallel.expert > 1:

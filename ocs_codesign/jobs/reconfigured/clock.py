@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from ocs_codesign.jobs.job_graph import COMPUTE, JobGraph
 from ocs_codesign.jobs.rewriting import with_edges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
     from ocs_codesign.jobs.issue import JobRun
     from ocs_codesign.jobs.reconfigured.prices import ConfiguredJob
+
+    Clock = Callable[[ConfiguredJob, NDArray[np.int64], NDArray[np.int64]], Steady]
+    """The steady state of a job where message ``order[i]`` finds configuration ``choice[i]``."""
 
 
 # A job with changes of circuits in it: nodes that all messages before and after wait for.
@@ -129,16 +132,6 @@ def _closed(graph: JobGraph, end: int) -> tuple[NDArray[np.int64], NDArray[np.in
         np.stack([last, np.full(len(last), end)], axis=1),
         np.stack([np.full(len(first), end), first], axis=1),
     )
-
-
-class Clock(Protocol):
-    """Whatever finds the steady state of a job where ``order[i]`` finds ``choice[i]``."""
-
-    def __call__(
-        self, job: ConfiguredJob, order: NDArray[np.int64], choice: NDArray[np.int64]
-    ) -> Steady:
-        """The steady state."""
-        ...
 
 
 def formula_clock(

@@ -55,7 +55,7 @@ _DIRECT, _RING, _SCHEDULE = "direct", "ring", "schedule"
 
 @final
 @dataclass(frozen=True, slots=True)
-class WayPlans:
+class _WayPlans:
     """What sends on a configuration, rank r at node r; the schedules of its recipe for all ranks.
 
     Smaller groups go the fastest way of the formula: by BFB over the links between them, directly,
@@ -148,9 +148,9 @@ def on_networks(
     """The messages of a job on the links of its configurations, rank r at node r.
 
     A link has an even share of what leaves a rank at the machine's only level, and its latency that
-    of a step, unless ``latency_s`` is given, to the nearest tick. Messages go the ways of
-    ``WayPlans``, which are those that the formula counts. Raises ValueError for machines of several
-    levels, whose inner ones have other links, and for classes of like ranks.
+    of a step, unless ``latency_s`` is given, to the nearest tick. Messages go the ways that the
+    formula counts. Raises ValueError for machines of several levels, whose inner ones have other
+    links, and for classes of like ranks.
     """
     if len(machine.levels) > 1:
         raise ValueError(
@@ -165,7 +165,7 @@ def on_networks(
     tick_s = networks[0].tick_s
     graph = on_clock(job.graph, tick_s)
     each = tuple(
-        placed(graph, network, rules, WayPlans(option, level.model), job.serves[at])
+        placed(graph, network, rules, _WayPlans(option, level.model), job.serves[at])
         for at, (network, option) in enumerate(zip(networks, job.options, strict=True))
     )
     together, first_shape = side_by_side(each)

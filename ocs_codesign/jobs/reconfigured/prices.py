@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ocs_codesign.circuits.change import Change
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.graphs.recipe import Recipe
-    from ocs_codesign.jobs.prices import Level, Machine
+    from ocs_codesign.jobs.prices import Machine
 
 
 # What the messages of a group cost on a topology that they share with other groups, or alone.
@@ -267,18 +267,6 @@ def configured(
     on every configuration. Raises ValueError for configurations of unequal size, fewer than two of
     them, a number of nodes that is neither that of ranks nor of blocks, groups that are not known
     or lie unevenly in blocks, switches that add up, and messages that no configuration serves.
-
-    >>> from ocs_codesign.core.cost import CostModel
-    >>> from ocs_codesign.graphs.text import parse
-    >>> from ocs_codesign.circuits.change import Change
-    >>> from ocs_codesign.jobs.job_draft import JobDraft
-    >>> from ocs_codesign.jobs.prices import Level, Machine
-    >>> draft = JobDraft(1, [8])
-    >>> nodes = draft.collective("allreduce", (0,), 800, {}, num_ranks=8, between=(0, 7))
-    >>> rings = [parse(f"DirectedCirculant(8, ({step},))") for step in (1, 3)]
-    >>> machine = Machine((Level(8, CostModel(0, 1)),))
-    >>> configured(draft.graph(), machine, rings, Change(1)).work[:, 0].tolist()
-    [1400000000000, 1400000000000]
     """
     distinct = tuple(
         dict.fromkeys(
@@ -290,9 +278,19 @@ def configured(
     asked = [fabric.asked(graph, *row) for row in rows.tolist()]
     options = fabric.options([one for one in asked if one is not None])
     parts = [None if one is None else [fabric.parts_s(at, one) for at in options] for one in asked]
-    times = [time for each in parts if each for found in each if found for time in found]
-    dead_s = dead_times(changed_circuits([_circuits(one) for one in options]), change)
-    tick_s = tick_of(graph, [*times, *dead_s.ravel().tolist()])
+    often = np.bincount(number, minlength=len(parts)).tolist()
+    times = [
+        (count, time)
+        for count, each in zip(often, parts, strict=True)
+        if each
+        for found in each
+        if found
+        for time in found
+    ]
+    dead_s = dead_times(changed_circuits([topology_of(one) for one in options]), change)
+    pauses = dead_s.ravel().tolist()  # at most one a message, and none longer than the longest
+    changes = [(0, pause) for pause in pauses] + [(graph.num_instances, max(pauses))]
+    tick_s = tick_of(graph, times + changes)
     finer = int(graph.tick_s / tick_s)
     shape = len(options), graph.num_nodes
     latency, work = (
@@ -314,10 +312,6 @@ def configured(
     dead = np.array([[round(one / tick_s) for one in row] for row in dead_s.tolist()], np.int64)
     finest = graph.changed(latency=latency[0].copy(), work=work[0].copy(), tick_s=tick_s)
     return ConfiguredJob(finest, tuple(options), latency, work, over, serves, dead)
-
-
-def _circuits(option: FabricOption) -> Any:
-    return option.topology
 
 
 def _check_served(graph: JobGraph, node: int, served: list[bool]) -> None:
@@ -465,14 +459,10 @@ class _Fabric:
         cost = message_cost(option, asked.reach, asked.collective, self.model, size)
         if cost is None:
             return None
-        latency, work = self.model.time_s(cost.steps, Fraction(0), 0), Fraction(0)
-        work += self.model.time_s(0, cost.t_b, size)
+        latency, work = self.model.parts_s(cost.steps, cost.t_b, size)
         if asked.inside > 1:
-            inner = self._inner()
+            inner = self.machine.levels[-2]
             own = inner.cost(asked.collective, asked.inside)
-            latency += inner.model.time_s(own.steps, Fraction(0), 0)
-            work += inner.model.time_s(0, own.t_b, asked.size_bytes)
+            moved = inner.model.parts_s(own.steps, own.t_b, asked.size_bytes)
+            latency, work = latency + moved[0], work + moved[1]
         return latency, work
-
-    def _inner(self) -> Level:
-        return self.machine.levels[-2]

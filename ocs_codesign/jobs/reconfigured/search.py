@@ -16,7 +16,6 @@ from ocs_codesign.core.progress import tell
 from ocs_codesign.jobs.issue import RanksStuckError, members_of, period_bound_s
 from ocs_codesign.jobs.order_kernels import topological_order
 from ocs_codesign.jobs.reconfigured.clock import (
-    Clock,
     SwitchedIteration,
     cuts_of,
     fastest_held,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from ocs_codesign.circuits.legs.plan import LegPlan
     from ocs_codesign.jobs.issue import Steady
     from ocs_codesign.jobs.job_graph import JobGraph
+    from ocs_codesign.jobs.reconfigured.clock import Clock
     from ocs_codesign.jobs.reconfigured.prices import ConfiguredJob
 
 

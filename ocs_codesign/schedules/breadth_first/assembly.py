@@ -9,7 +9,7 @@ and step has integral capacities. Source: Zhao et al. (arXiv 2202.03356).
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -71,12 +71,6 @@ def bfb_of_chunks(topology: Topology, num_chunks: int) -> Schedule:
 
     Shortest paths still, and no balance of whole chunks has a smaller largest load a unit of speed
     at any step if all speeds are equal. Raises as ``bfb``.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> cycle = [0, 1, 2, 3]
-    >>> square = Topology(4, cycle * 2, [1, 2, 3, 0, 3, 0, 1, 2])
-    >>> [str(load) for load in bfb_of_chunks(square, 3).max_loads()]
-    ['1', '2/3']
     """
     return _allgather(topology, num_chunks)
 
@@ -90,11 +84,21 @@ def _allgather(topology: Topology, num_chunks: int | None = None) -> Schedule:
     distance_to = distances_to(topology)
     loads = bfb_loads(topology)
     chunks = num_chunks_for(loads) if num_chunks is None else num_chunks
+    return allgather_of_steps(topology, distance_to, loads, chunks)
+
+
+def allgather_of_steps(
+    topology: Topology, arrival: NDArray[Any], loads: Sequence[Fraction], chunks: int
+) -> Schedule:
+    """The allgather in which source v comes to node u at step ``arrival[u, v]``, within the loads.
+
+    Of ``chunks`` a shard, each step's load rounded up to whole ones. ValueError if they do not fit.
+    """
     columns = rows_of(
         topology,
         links_by_ends(topology, np.arange(topology.num_links)),
         in_neighbours(topology).node,
-        distance_to,
+        arrival,
         [ceil(load * chunks) for load in loads],
         chunks,
     )

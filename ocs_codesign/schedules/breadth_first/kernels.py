@@ -1,8 +1,9 @@
 """Loops of the BFB scheduler: source classes, balanced flows, rows of the schedule.
 
 Every kernel serves one receiver u. Its sources are grouped into classes: those at one distance
-whose admissible in-neighbours are the same. A flow routes the chunks of every class over the
-in-neighbours within their capacities; a greedy pass and augmenting paths find it.
+whose admissible in-neighbours, the nearer ones, are the same. Any steps of arrival serve as
+distances, if an item comes to some in-neighbour before. A flow routes the chunks of every class
+over the in-neighbours within their capacities; a greedy pass and augmenting paths find it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def source_classes(distance_to, receiver, neighbours, class_of, class_step, clas
         table[: 2 * count] = -1
         fresh = 0
         for source in range(nodes):
-            key = 2 * class_of[source] + (via[source] == own[source] - 1)
+            key = 2 * class_of[source] + (via[source] < own[source])
             if table[key] < 0:
                 table[key] = fresh
                 fresh += 1
@@ -63,7 +64,7 @@ def source_classes(distance_to, receiver, neighbours, class_of, class_step, clas
             for i in range(width):
                 allowed[rank[c], i] = (
                     neighbours[i] != receiver
-                    and distance_to[neighbours[i], first[c]] == own[first[c]] - 1
+                    and distance_to[neighbours[i], first[c]] < own[first[c]]
                 )
     for source in range(nodes):
         class_of[source] = rank[class_of[source]]

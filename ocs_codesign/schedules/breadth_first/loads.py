@@ -58,14 +58,25 @@ if TYPE_CHECKING:
 
 def loads_by_classes(topology: Topology, neighbours: InNeighbours) -> tuple[Fraction, ...]:
     """Largest link load of every BFB step; any number of in-neighbours, N^2 distances in memory."""
-    distance_to = distances_to(topology)
-    receivers = np.arange(topology.num_nodes)
-    if topology.symmetry is not None:
-        receivers = topology.symmetry.representatives()
-    steps, rounds = int(distance_to.max()), neighbours.node.size * len(receivers)
-    best = for_work(all_least_loads, rounds)(
-        distance_to, neighbours.node, neighbours.capacity, receivers, steps
-    )
+    receivers = None if topology.symmetry is None else topology.symmetry.representatives()
+    return loads_of_steps(distances_to(topology), *neighbours, receivers)
+
+
+def loads_of_steps(
+    arrival: NDArray[Any],
+    neighbours: NDArray[Any],
+    capacity: NDArray[np.int64],
+    receivers: NDArray[Any] | None = None,
+) -> tuple[Fraction, ...]:
+    """Largest link load of every step in which source v comes to node u at ``arrival[u, v]``.
+
+    Of the ``receivers`` alone, if they are given; ``neighbours`` (receivers x k) are the rows of
+    ``arrival`` that their in-neighbours have, ``capacity`` the speeds of these links, 0 for none.
+    """
+    receivers = np.arange(len(neighbours)) if receivers is None else receivers
+    steps = int(arrival[: len(neighbours)].max())
+    rounds = arrival.shape[1] * neighbours.shape[1] * len(receivers)
+    best = for_work(all_least_loads, rounds)(arrival, neighbours, capacity, receivers, steps)
     return tuple(Fraction(int(top), int(bottom)) for top, bottom in best)
 
 
@@ -208,11 +219,6 @@ def line_bfb_loads(base: Topology) -> tuple[Fraction, ...]:
     because the sources (v', v) of receiver (w, w') inherit the distance and the in-links of v, and
     one of them is the receiver itself. Needs a regular base of equal link speeds and at most
     MAX_SUBSET_WIDTH in-neighbours a node; ValueError otherwise.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> square = Topology(4, [0, 1, 2, 3] * 2, [1, 2, 3, 0, 3, 0, 1, 2])
-    >>> [str(load) for load in line_bfb_loads(square)]
-    ['1', '2', '1']
     """
     neighbours = in_neighbours(base)
     width = neighbours.node.shape[1]
@@ -326,11 +332,6 @@ def loads_of_all(neighbours: InNeighbours, num_threads: int = 1) -> tuple[Fracti
 
     Raises ValueError if some node is not reached from all others, or if counting takes more than
     half a gigabyte: for many steps and more nodes than fit into one block.
-
-    >>> from ocs_codesign.core.topology import in_neighbours
-    >>> from ocs_codesign.core.topology import Topology
-    >>> loads_of_all(in_neighbours(Topology(3, [0, 1, 2], [1, 2, 0])))
-    (Fraction(1, 1), Fraction(1, 1))
     """
     nodes = len(neighbours.node)
     near, weights = _at_least_three(neighbours)
@@ -436,9 +437,13 @@ def is_measurable(recipe: Recipe, max_work: int = MAX_WORK) -> bool:
     >>> is_measurable(Complete(9))
     True
     """
-    if isinstance(recipe, Base) and recipe.loads() is not None:
-        return True
-    if recipe.num_nodes**3 << recipe.degree <= WORD_BITS * max_work:  # without building it
+    try:
+        if isinstance(recipe, Base) and recipe.loads() is not None:
+            return True
+    except ValueError:  # of too many steps
+        return False
+    few_ports = recipe.degree < WORD_BITS  # without building it
+    if few_ports and recipe.num_nodes**3 << recipe.degree <= WORD_BITS * max_work:
         return True
     can_build = recipe.num_nodes * recipe.degree * _BUILDING_A_LINK <= max_work
-    return can_build and can_measure(recipe.topology(), max_work)
+    return can_build and recipe.shape.is_buildable and can_measure(recipe.topology(), max_work)

@@ -108,10 +108,6 @@ def in_network_bound(network: Network) -> Cost:
     of or into a host: 1 if all are alike, where a ring takes 2 (N - 1) / N. A step is a hop here:
     up the switches and down again, as far as hosts are from each other. Raises ValueError if some
     host cannot reach another.
-
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> in_network_bound(star(8, 10))
-    Cost(steps=2, t_b=Fraction(1, 1))
     """
     hosts = network.num_hosts
     if hosts == 1:

@@ -27,12 +27,6 @@ def schedule_of(
     Raises ValueError where there is none: for ends without a link between them, an item that a rank
     gets again or a part of a sum that it sends twice, and an allreduce whose sums do not end in
     equal numbers at all ranks.
-
-    >>> from ocs_codesign.core.given import as_topology
-    >>> from ocs_codesign.schedules.classic.registry import CLASSIC
-    >>> doubling = CLASSIC["recursive-doubling"].messages("allreduce", 8)
-    >>> schedule_of(doubling, as_topology("Hypercube(3)")).synchronous_cost()
-    Cost(steps=6, t_b=Fraction(21, 4))
     """
     if messages.num_ranks != topology.num_nodes:
         raise ValueError(f"{messages.num_ranks} ranks for {topology.num_nodes} nodes: one on each")
@@ -65,12 +59,6 @@ def schedule_through(messages: Messages, network: Network) -> Schedule:
 
     Rank r is host r. Raises ValueError as ``schedule_of`` does, and where a path leads through a
     host.
-
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> from ocs_codesign.schedules.classic.registry import CLASSIC
-    >>> ring = CLASSIC["ring"].messages("allgather", 4)
-    >>> schedule_through(ring, star(4, 10)).synchronous_cost()
-    Cost(steps=3, t_b=Fraction(3, 4))
     """
     ranks = network.num_hosts
     pairs = np.unique(messages.source.astype(np.int64) * ranks + messages.target)

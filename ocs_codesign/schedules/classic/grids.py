@@ -142,10 +142,6 @@ def themis_orders(
 
     A chunk takes the least loaded dimension first, or the first one if all are about as loaded.
     Loads are times of one half of the allreduce, in M over the bandwidth of the first dimension.
-
-    >>> orders, loads = themis_orders((4, 4), (1, 1), 4)
-    >>> orders, [str(load) for load in loads]
-    ([(0, 1), (1, 0), (0, 1), (1, 0)], ['15/32', '15/32'])
     """
     axes = range(len(dims))
     if len(bandwidths) != len(dims) or min(bandwidths) < 1:

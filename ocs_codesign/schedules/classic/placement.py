@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.cost import Cost, total
 from ocs_codesign.core.given import as_topology
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from ocs_codesign.core.collective import Collective
     from ocs_codesign.core.given import TopologyLike
     from ocs_codesign.core.network import Network
     from ocs_codesign.core.schedule import Messages
@@ -303,7 +303,7 @@ _PLACED_SENDS, _MOST_PLACED = 2**20, 200
 def messages_on(
     graph: TopologyLike | Network,
     name: str,
-    collective: Collective,
+    collective: Collective | str,
     options: Mapping[str, Any],
     sides: Sequence[int] | None = None,
     routing: str = EVEN,
@@ -320,6 +320,7 @@ def messages_on(
     >>> ring[0].num_steps, ring[1].tolist()
     (7, [0, 1, 2, 3, 4, 5, 6, 7])
     """
+    collective = Collective.parse(collective)
     if collective.sizes is not None or collective.groups is not None:
         raise ValueError(f"classic algorithms are for equal parts and all hosts: {collective.text}")
     topology, hosts = with_hosts(graph)

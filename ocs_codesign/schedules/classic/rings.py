@@ -39,10 +39,6 @@ def rings_of(topology: Topology, seed: int = 0) -> Links:
 
     As many as were found, at most the fewest links at a host; none of a graph without any. Links
     are alike whatever their speed. Raises ValueError for more than 1024 hosts.
-
-    >>> from ocs_codesign.core.topology import Topology
-    >>> rings_of(Topology(3, [0, 0, 1, 1, 2, 2], [1, 2, 2, 0, 0, 1])).tolist()
-    [[0, 2, 4], [1, 3, 5]]
     """
     nodes = topology.num_nodes
     if nodes > MAX_HOSTS:

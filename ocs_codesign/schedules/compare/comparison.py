@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, final
 from ocs_codesign import __version__
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import write_files
-from ocs_codesign.core.plans import Book, Page
+from ocs_codesign.core.machines.intervals import RESOLUTION, SLOWER, TIE, tuned, verdict
+from ocs_codesign.core.plans import Advice, Book, Page, Played
 from ocs_codesign.core.progress import tell
 from ocs_codesign.core.shown import Tabular
-from ocs_codesign.schedules.compare.play import Entrant, Outcome, entrants, plan_of, play
+from ocs_codesign.schedules.compare.contest import Contest, Floor
+from ocs_codesign.schedules.compare.play import Entrant, Outcome, entrants, plan_of, play, times_of
+from ocs_codesign.verification.sends import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor, Future
-    from fractions import Fraction
     from pathlib import Path
-
-    from ocs_codesign.schedules.compare.contest import Contest
 
 
 @final
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 class Comparison(Tabular):
     """The outcomes of all entrants of a contest, in the order in which they were listed.
 
-    Nothing is faster than ``floor_s`` of an empty message and of every byte, the larger of both.
+    Nothing is faster than ``floor_s``.
     Raises ValueError if nobody has a time.
     """
 
     contest: Contest
     outcomes: tuple[Outcome, ...]
-    floor_s: tuple[Fraction, Fraction]
+    floor_s: Floor
 
     def __repr__(self) -> str:
         contest = self.contest
@@ -46,35 +46,61 @@ class Comparison(Tabular):
         )
 
     def __post_init__(self) -> None:
-        if not self.played:
+        if all(each.entrant.is_library for each in self.played):
             reasons = "; ".join(f"{each.entrant.label}: {each.refusal}" for each in self.outcomes)
             raise ValueError(f"nothing makes this {self.contest.collective.name}: {reasons}")
 
     @property
     def least_s(self) -> tuple[float, ...]:
         """Times that nothing beats, one a size."""
-        latency, byte = self.floor_s
-        return tuple(float(max(latency, byte * size)) for size in self.contest.sizes_bytes)
+        return tuple(float(self.floor_s.at(size)) for size in self.contest.sizes_bytes)
 
     @property
     def played(self) -> tuple[Outcome, ...]:
         """Those that have times."""
         return tuple(each for each in self.outcomes if each.refusal is None)
 
+    @property
+    def library(self) -> Outcome | None:
+        """What the machine's library takes, on a clock of its own; None if that is not known."""
+        return next((each for each in self.played if each.entrant.is_library), None)
+
+    def verdict(self, position: int) -> str:
+        """Whether the best schedule is faster than the library at the size at this position.
+
+        TIE where their intervals overlap; "" where there is no library or no interval of the best.
+        """
+        best, library = self.best(position), self.library
+        if best is None or library is None or not best.intervals_s:
+            return ""
+        return verdict(best.intervals_s[position], library.intervals_s[position])
+
+    def chosen(self, position: int) -> Outcome | None:
+        """What to take: the best, but the library where the best is not faster beyond doubt."""
+        keeps = self.verdict(position) in (TIE, SLOWER)
+        return self.library if keeps else self.best(position)
+
     def best(
         self, position: int, *, classic: bool | None = None, plans: bool = False
     ) -> Outcome | None:
         """The fastest at the size at this position, of all or of those that are (no) classics.
 
-        Of equals the one of fewest transfers, then the first. With ``plans``, of those alone that
-        make one.
+        Of equals the one of fewest transfers, then the first; by the clock of a machine all within
+        its RESOLUTION are equal, and the one of fewest steps is taken. With ``plans``, of those
+        alone that make one.
         """
         chosen = [
             each
             for each in self.played
-            if (classic is None or each.entrant.is_classic == classic)
+            if not each.entrant.is_library
+            and (classic is None or each.entrant.is_classic == classic)
             and (each.entrant.has_plan or not plans)
         ]
+        if self.contest.machine is not None and chosen:
+            most = (1 + RESOLUTION) * min(each.times_s[position] for each in chosen)
+            chosen = [each for each in chosen if each.times_s[position] <= most]
+            least = min(each.steps for each in chosen)
+            chosen = [each for each in chosen if each.steps == least]
         return min(
             chosen, key=lambda each: (each.times_s[position], each.num_transfers), default=None
         )
@@ -100,13 +126,71 @@ def book_of(comparison: Comparison) -> Book:
     What switches add up has no plan for ranks: there it is the best of the others.
     """
     contest = comparison.contest
-    pages = []
+    pages, times = [], []
     for from_bytes, best in comparison.ranges(plans=True):
         plan = plan_of(contest, best.entrant)
         if plan is None:
             raise RuntimeError(f"{best.entrant.label} has no plan any more")
         pages.append(Page(from_bytes, best.entrant.label, plan))
-    return Book(contest.network, contest.unit_Bps, contest.collective, tuple(pages))
+        times.append(best.times_s)
+    # A check plays pages again on plain links: of a machine's clock a book has advice instead.
+    is_plain = contest.machine is None
+    played = Played(contest.sizes_bytes, tuple(times), contest.barriers) if is_plain else None
+    known = contest.network, contest.unit_Bps, contest.collective
+    return Book(*known, tuple(pages), played, None if is_plain else _advice(comparison))
+
+
+def _advice(comparison: Comparison) -> Advice | None:
+    """What a machine's clock says of pages and of the library."""
+    contest, library = comparison.contest, comparison.library
+    machine, sizes = contest.machine, contest.sizes_bytes
+    if machine is None:
+        return None
+    best = [comparison.best(position, plans=True) for position in range(len(sizes))]
+    timed = [each for each in best if each is not None]
+    known = Advice(
+        *(machine.name, machine.caveat, sizes),
+        tuple(each.protocols[at] for at, each in enumerate(timed)),
+        tuple(each.intervals_s[at] for at, each in enumerate(timed)),
+    )
+    if library is None:
+        return known
+    ranks = contest.num_hosts
+    instead = tuned(machine, contest.collective.name, ranks, machine.nodes_of(ranks), sizes)
+    limits = library.intervals_s
+    return known._replace(library=library.protocols, library_s=limits, tuned=instead)
+
+
+def check_advice(book: Book) -> list[Witness | None]:
+    """Of every page what is wrong with its times, played again, or with where it begins.
+
+    Nothing is, where the book does not say what it played.
+    """
+    if book.played is None:
+        return [None] * len(book.pages)
+    sizes = book.played.sizes_bytes
+    contest = Contest(
+        *("book", book.network, book.collective, sizes, book.unit_Bps),
+        barriers=book.played.barriers,
+    )
+    times = []
+    for number, page in enumerate(book.pages, 1):
+        times.append(times_of(contest, page.plan))
+        tell(number, len(book.pages))
+    found: list[Witness | None] = []
+    for number, page in enumerate(book.pages):
+        end = book.pages[number + 1].from_bytes if number + 1 < len(times) else None
+        mine = [at for at, size in enumerate(sizes) if page.from_bytes <= size < (end or size + 1)]
+        slow = [sizes[at] for at in mine if times[number][at] > min(row[at] for row in times)]
+        rule = None
+        if times[number] != book.played.times_s[number]:
+            rule = "the times that the book has are not those of this plan on its network"
+        elif number and page.from_bytes not in sizes:
+            rule = f"the page begins at {page.from_bytes} bytes, which was not played"
+        elif slow:
+            rule = f"for {slow[0]} bytes another page is faster"
+        found.append(None if rule is None else Witness(rule))
+    return found
 
 
 # Comparisons run in parallel, each turn kept as a file, so that what was interrupted goes on.
@@ -114,6 +198,7 @@ def book_of(comparison: Comparison) -> Book:
 
 _MAX_OUTCOME_BYTES = 2**20
 _AHEAD = 2
+_SEARCHES = ("greedy", "late", "exact", "stepped")
 
 
 def compare(
@@ -134,7 +219,8 @@ def compare(
             outcome = _kept(kept / f"{keys[turn]}.json", turn[1])
             if outcome is not None:
                 found[turn] = outcome
-    rest = [turn for turn in turns if turn not in found][::-1]
+    rest = sorted((turn for turn in turns if turn not in found), key=lambda turn: _haste(turn[1]))
+    rest = rest[::-1]
     running: dict[Future[Outcome], tuple[int, Entrant]] = {}
     while rest or running:
         while rest and len(running) < _AHEAD * num_workers:
@@ -154,6 +240,15 @@ def compare(
     ]
 
 
+def _haste(entrant: Entrant) -> tuple[int, int]:
+    """Who plays first: the quick ones, so that nobody waits for those that search or cut finely.
+
+    What these may search is limited in work, not in time: their outcomes are the same anywhere.
+    """
+    slow = 0 if entrant.is_classic else 1 + (entrant.maker in _SEARCHES)
+    return slow, dict(entrant.options).get("parts", 1)
+
+
 def _digest(contest: Contest) -> str:
     """What only the same contest in the same version has: it is in the file names of its turns."""
     network = contest.network
@@ -164,7 +259,8 @@ def _digest(contest: Contest) -> str:
         *(__version__, network.num_hosts, network.num_nodes, network.tick_s, repr(contest.recipe)),
         *(contest.collective.text, contest.sizes_bytes, contest.unit_Bps, contest.seed),
         *(contest.barriers, network.multicast.tobytes(), network.aggregate.tobytes()),
-        contest.aggregation,
+        *(contest.aggregation, contest.of_designs, contest.min_chunk_bytes),
+        *(() if contest.machine is None else (repr(contest.machine.record()),)),
     )
     digest.update(repr(rest).encode())
     return digest.hexdigest()[:16]
@@ -176,6 +272,8 @@ def _record(outcome: Outcome) -> dict[str, Any]:
         "num_transfers": outcome.num_transfers,
         "times_s": list(outcome.times_s),
         "refusal": outcome.refusal,
+        "protocols": list(outcome.protocols),
+        "intervals_s": [list(limits) for limits in outcome.intervals_s],
     }
 
 
@@ -185,6 +283,9 @@ def _kept(path: Path, entrant: Entrant) -> Outcome | None:
         record = json.loads(read_limited(path, _MAX_OUTCOME_BYTES))
         times = tuple(float(value) for value in record["times_s"])
         refusal = None if record["refusal"] is None else str(record["refusal"])
-        return Outcome(entrant, int(record["steps"]), int(record["num_transfers"]), times, refusal)
+        steps, transfers = int(record["steps"]), int(record["num_transfers"])
+        protocols = tuple(map(str, record["protocols"]))
+        limits = tuple((float(low), float(high)) for low, high in record["intervals_s"])
+        return Outcome(entrant, steps, transfers, times, refusal, protocols, limits)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.demand import MOVE, demands_of
-from ocs_codesign.core.network import MAX_LATENCY
 from ocs_codesign.core.networks.aggregation_trees import with_aggregation
-from ocs_codesign.schedules.simulate.transfers import TimingRules
+from ocs_codesign.schedules.simulate.transfers import TimingRules, with_fine_ticks
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from ocs_codesign.core.compute.cuts import Cut
+    from ocs_codesign.core.machines.machine import RealMachine
     from ocs_codesign.core.network import Network
     from ocs_codesign.core.networks.aggregation import AggregationProfile
     from ocs_codesign.core.topology import Topology
+    from ocs_codesign.schedules.simulate.machine_clock import MachineClock, ProtocolClock
 
 
 # What no schedule on a network is faster than, whoever makes it.
@@ -26,20 +30,80 @@ if TYPE_CHECKING:
 
 def farthest_latency(network: Network) -> int:
     """Ticks of latency between the two hosts that are farthest apart."""
-    from scipy.sparse import coo_array
     from scipy.sparse.csgraph import dijkstra
 
-    order = np.lexsort((network.latency, network.head, network.tail))
-    tail, head = network.tail[order], network.head[order]
+    far = dijkstra(_latency_graph(network), indices=range(network.num_hosts))
+    most = far[:, : network.num_hosts].max()
+    if not np.isfinite(most):
+        raise ValueError("a host of the network cannot be reached from another")
+    return int(most)
+
+
+def _latency_graph(network: Network, *, backwards: bool = False) -> csr_array:
+    """The least latency of every pair of nodes that a link joins, or on the way back."""
+    from scipy.sparse import coo_array
+
+    ends = (network.tail, network.head)
+    tail, head = ends[::-1] if backwards else ends
+    order = np.lexsort((network.latency, head, tail))
+    tail, head = tail[order], head[order]
     first = np.any([np.diff(tail, prepend=-1) != 0, np.diff(head, prepend=-1) != 0], axis=0)
     # scipy takes zeros for no link at all: all latencies are raised by the same part of a tick.
     raised = (network.latency[order][first] + 0.5 / network.num_nodes).astype(float)
     shape = (network.num_nodes, network.num_nodes)
-    graph = coo_array((raised, (tail[first], head[first])), shape=shape).tocsr()
-    far = dijkstra(graph, indices=range(network.num_hosts))[:, : network.num_hosts].max()
-    if not np.isfinite(far):
-        raise ValueError("a host of the network cannot be reached from another")
-    return int(far)
+    return coo_array((raised, (tail[first], head[first])), shape=shape).tocsr()
+
+
+class Floor(NamedTuple):
+    """Seconds that nothing is faster than: of an empty message, of a byte, and over a cut.
+
+    A link out of the cut carries from when the first byte is there until the last can still arrive:
+    of every ``delay_s``, the least from host to host over such links, they are ``width_Bps`` wide,
+    and ``share`` of M crosses them.
+    """
+
+    latency_s: Fraction
+    byte_s: Fraction
+    share: Fraction = Fraction(0)
+    delay_s: tuple[Fraction, ...] = ()
+    width_Bps: tuple[Fraction, ...] = ()  # noqa: N815 - units keep their case
+
+    def at(self, message_bytes: Fraction | int) -> Fraction:
+        """Of a message of so many bytes.
+
+        >>> Floor(Fraction(2), Fraction(1), Fraction(1, 2), (Fraction(3),), (Fraction(1),)).at(8)
+        Fraction(8, 1)
+        """
+        least, width, sent = (
+            max(self.latency_s, self.byte_s * message_bytes),
+            Fraction(0),
+            Fraction(0),
+        )
+        filled = least
+        for delay, wide in zip(self.delay_s, self.width_Bps, strict=True):
+            if width and filled <= delay:
+                break
+            width, sent = width + wide, sent + wide * delay
+            filled = (self.share * message_bytes + sent) / width
+        return max(least, filled)
+
+
+def _filled(network: Network, cut: Cut, *, is_sum: bool) -> tuple[tuple[int, int], ...]:
+    """Delay in ticks and bandwidth of the links out of a cut, the least delay first."""
+    from scipy.sparse.csgraph import dijkstra
+
+    ends = (network.tail, network.head)
+    tail, head = ends[::-1] if is_sum else ends
+    out = cut.side[tail] & ~cut.side[head]
+    hosts = np.arange(network.num_hosts)
+    before, after = (
+        dijkstra(_latency_graph(network, backwards=way), indices=hosts[side], min_only=True)
+        for way, side in ((is_sum, cut.side[hosts]), (not is_sum, ~cut.side[hosts]))
+    )
+    delay = (before[tail[out]] + network.latency[out] + after[head[out]]).astype(np.int64)
+    each, number = np.unique(delay, return_inverse=True)
+    width = np.bincount(number, network.bandwidth[out]).astype(np.int64)
+    return tuple(zip(each.tolist(), width.tolist(), strict=True))
 
 
 def most_algbw(network: Network, collective: Collective) -> Fraction:
@@ -55,6 +119,19 @@ def most_algbw(network: Network, collective: Collective) -> Fraction:
     >>> [str(most_algbw(star(4, 10), Collective(name))) for name in ("allgather", "allreduce")]
     ['40/3', '20/3']
     """
+    return _narrowest(network, collective)[0]
+
+
+class _Narrowest(NamedTuple):
+    """The most M over the time, a cut that bounds it if there is one, and units of M."""
+
+    algbw: Fraction
+    cut: Cut | None = None
+    message_units: int = 1
+    is_sum: bool = False
+
+
+def _narrowest(network: Network, collective: Collective) -> _Narrowest:
     from ocs_codesign.schedules.classic.alltoall import in_network_bound
     from ocs_codesign.schedules.forest.optimum import optimum
 
@@ -63,34 +140,40 @@ def most_algbw(network: Network, collective: Collective) -> Fraction:
     demands = demands_of(collective, network.num_hosts)
     if any((demand.kind == MOVE).any() for demand in demands):
         raise ValueError(f"what a {collective.name} takes at least is not known")
-    most = min(optimum(network, half).algbw for half in collective.halves())
+    halves = [optimum(network, half) for half in collective.halves()]
+    worst = min(halves, key=lambda half: half.algbw)
+    most = worst.algbw
     if len(demands) > 1 and not (network.multicast.any() or network.aggregate.any()):
         egress = int(network.bandwidth[network.tail < network.num_hosts].sum())
         most = min(most, Fraction(egress, 2 * network.num_hosts - 2))
     elif len(demands) > 1:
         most = min(most, network.host_bandwidth() / in_network_bound(network).t_b)
-    return most
+    return _Narrowest(most, worst.bottleneck, worst.demand.message_units, worst.is_sum)
 
 
-def _most_of_exchange(network: Network) -> Fraction:
-    """An all-to-all crosses links of all hops, and all of a host's but its own goes out and in."""
-    hosts, nodes = network.num_hosts, network.num_nodes
-    out, into = (
-        np.bincount(end, network.bandwidth, minlength=nodes)[:hosts].min()
-        for end in (network.tail, network.head)
-    )
-    ports = Fraction(int(min(out, into)) * hosts, hosts - 1)
+def _most_of_exchange(network: Network) -> _Narrowest:
+    """Of the optimum where its program is small, else of cuts and of all hops on all links."""
+    from ocs_codesign.schedules.exchange.cuts import cut_bound
+    from ocs_codesign.schedules.exchange.optimum import exchange_optimum
+
+    hosts = network.num_hosts
+    if hosts * (network.num_nodes + network.num_links) <= _MAX_CELLS:
+        with suppress(ValueError):
+            found = exchange_optimum(network)
+            return _Narrowest(hosts / found.bound, found.bottleneck, hosts)
     hops = network.topology().distances()[:hosts, :hosts].sum(dtype=np.int64)
-    everything = Fraction(int(network.bandwidth.sum()) * hosts, int(hops))
-    return min(ports, everything)
+    least, cut = Fraction(int(hops), int(network.bandwidth.sum())), cut_bound(network)
+    return _Narrowest(hosts / (least if cut is None else max(least, cut.inv_rate)), cut, hosts)
 
+
+_MAX_CELLS = 2**24
+"""Hosts times nodes and links of a network up to which an exchange's optimum is found."""
 
 COMPARED = ("allgather", "reduce-scatter", "allreduce", "alltoall", "broadcast", "reduce")
-FINE_TICK_S = Fraction(1, 10**14)
-"""What a byte takes is many of these."""
-
 MAX_TRANSFERS = 2**23
 """Transfers of one schedule up to which it is simulated."""
+MAX_TURN = 2**27
+"""Hops that one entrant is simulated for, over all sizes, orders and protocols: a minute's work."""
 
 
 @final
@@ -101,7 +184,10 @@ class Contest:
     A unit of the network's bandwidth is ``unit_Bps`` bytes a second. ``recipe`` is that of a
     network of links between hosts that has one. ``seed`` is given to makers that draw. With
     ``barriers`` a step waits for all of the step before, else for its data alone. With an
-    ``aggregation`` the switches add up an allreduce as well, packet by packet.
+    ``aggregation`` the switches add up an allreduce as well, packet by packet. ``of_designs``,
+    only schedules play, which build can save, and whose parts are of ``min_chunk_bytes`` or more.
+    With a ``machine`` the clock has its overheads, latencies and rates in the fastest protocol, and
+    the network's bandwidths are peaks; without one bytes and latencies of links are all.
     """
 
     name: str
@@ -113,6 +199,10 @@ class Contest:
     seed: int = 1
     barriers: bool = False
     aggregation: AggregationProfile | None = None
+    of_designs: bool = False
+    min_chunk_bytes: float = 0
+    machine: RealMachine | None = None
+    clock: MachineClock | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if self.collective.name not in COMPARED:
@@ -121,6 +211,11 @@ class Contest:
             raise ValueError("compared are messages of at least a byte")
         if self.aggregation is not None and self.collective.name != "allreduce":
             raise ValueError(f"switches add up an allreduce, not {self.collective.text}")
+        if self.machine is not None:
+            from ocs_codesign.schedules.simulate.machine_clock import MachineClock
+
+            clock = MachineClock.of(self.machine, self.network, self.rules)
+            object.__setattr__(self, "clock", clock)
 
     @property
     def num_hosts(self) -> int:
@@ -139,15 +234,18 @@ class Contest:
 
     def clocked(self) -> Network:
         """The network with ticks so fine that cutting off what is less does not matter."""
-        network = self.network
-        factor = ceil(network.tick_s / FINE_TICK_S)
-        factor = max(1, min(factor, MAX_LATENCY // max(1, int(network.latency.max(initial=0)))))
-        return network.changed(latency=network.latency * factor, tick_s=network.tick_s / factor)
+        return with_fine_ticks(self.network)
 
     @property
     def rules(self) -> TimingRules:
         """The clock: latency flies, links are queues, switches pass on at once."""
-        return TimingRules(unit_Bps=self.unit_Bps, pipelined=True, cut_through=self.has_switches)
+        return TimingRules(
+            unit_Bps=self.unit_Bps, pipelined=True, cut_through=self.has_switches, rounds_up=True
+        )
+
+    def protocols(self) -> tuple[ProtocolClock, ...]:
+        """The clocks of the machine's protocols, none without a machine."""
+        return () if self.clock is None else self.clock.protocols
 
     def topology(self) -> Topology:
         """Hosts, switches and links for makers of schedules."""
@@ -163,12 +261,25 @@ class Contest:
             return Fraction(1)
         return Fraction((2 if name == "allreduce" else 1) * (hosts - 1), hosts)
 
-    def floor_s(self) -> tuple[Fraction, Fraction]:
-        """Seconds that nothing is faster than, for an empty message and for every byte of one.
+    def floor_s(self) -> Floor:
+        """Seconds that nothing is faster than.
 
-        What takes both takes at least the larger. The first is the latency between the two hosts
-        that are farthest apart, the second that of the narrowest cut.
+        What takes latency and bytes takes at least the larger: the latency between the two hosts
+        that are farthest apart, and the bytes over the narrowest cut, with the latency to and from
+        it.
         """
-        latency = farthest_latency(self.network) * self.network.tick_s
-        network = self.network if self.aggregation is None else with_aggregation(self.network)
-        return latency, 1 / (self.unit_Bps * most_algbw(network, self.collective))
+        network, tick_s = self.network, self.network.tick_s
+        latency = farthest_latency(network) * tick_s
+        if self.aggregation is not None:
+            most = most_algbw(with_aggregation(network), self.collective)
+            return Floor(latency, 1 / (self.unit_Bps * most))
+        found = _narrowest(network, self.collective)
+        floor = Floor(latency, 1 / (self.unit_Bps * found.algbw))
+        if found.cut is None or not network.latency.any():
+            return floor
+        filled = _filled(network, found.cut, is_sum=found.is_sum)
+        return floor._replace(
+            share=Fraction(found.cut.weight, found.message_units),
+            delay_s=tuple(delay * tick_s for delay, _ in filled),
+            width_Bps=tuple(width * self.unit_Bps for _, width in filled),
+        )

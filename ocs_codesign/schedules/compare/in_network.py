@@ -58,12 +58,6 @@ def aggregation_forest(
     pools of slots, what switches add up and what hosts convert allow; a slot is taken for a round
     trip. It is the best of these trees, not of all. Networks of more than 400 links have no
     forest. Raises ValueError where no tree joins the hosts.
-
-    >>> from ocs_codesign.core.networks.aggregation import aggregation_named
-    >>> from ocs_codesign.core.networks.products import h100_rail
-    >>> trees, slots = aggregation_forest(h100_rail(2), aggregation_named("sharp"), Fraction(10**9))
-    >>> sorted({tree.root for tree in trees})
-    [18, 19, 20, 21, 22, 23, 24, 25]
     """
     plain = aggregation_trees(network)
     if network.num_links > MAX_FOREST_LINKS:
@@ -324,12 +318,6 @@ def switch_rates(
     A slot is taken for a round trip at least: of a packet over the link to the host, or to the
     switch, that is nearest, and back. So a switch adds up its pool a round trip, and no more than
     its rate; one with neither a way nor a rate has no limit, and is left out.
-
-    >>> from ocs_codesign.core.networks.aggregation import FIXED, AggregationProfile
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> pool = AggregationProfile(name="p", arithmetic=FIXED, num_slots=4, slot_bytes=1000)
-    >>> switch_rates(star(8, 1, 3000), pool, Fraction(10**9))
-    {8: Fraction(1, 2)}
     """
     rates = {}
     seconds = _trip_s(network, profile, unit_Bps)
@@ -409,15 +397,7 @@ def in_network_rates(
     profile: AggregationProfile,
     unit_Bps: Fraction,  # noqa: N803
 ) -> InNetworkRates:
-    """What allreduces can do with and without switches that add up, and with their memory.
-
-    >>> from ocs_codesign.core.networks.aggregation import FIXED, AggregationProfile
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> pool = AggregationProfile(name="p", arithmetic=FIXED, num_slots=6, slot_bytes=1000)
-    >>> found = in_network_rates(star(8, 1, 3000), pool, Fraction(10**9))
-    >>> [str(rate) for rate in (found.forwarding, found.adding, found.pooled, found.trees)]
-    ['4/7', '1', '25/28', '3/4']
-    """
+    """What allreduces can do with and without switches that add up, and with their memory."""
     forwarding = adding = pooled = trees = None
     if network.num_links <= MAX_LINKS:
         forwarding = allreduce_optimum(only_forwarding(network))

@@ -1,9 +1,13 @@
 """Books on disk: a directory with ``book.json``, ``network.json`` and a plan a page in ``plans/``.
 
-``book.json`` is an object: ``format`` (1), ``version``, ``collective``, ``root`` where it has one,
+``book.json`` is an object: ``format`` (3 with ``advice``, 2 with ``played``, else 1), ``version``,
+``collective``,
+``root`` where it has one,
 ``unit_Bps`` (bytes a second of a unit of the network's bandwidth, a fraction as text) and
 ``pages``, a list of objects with ``from_bytes``, ``maker`` and ``plan``, the name of a file in
-``plans/``: an archive of a schedule, or, if it ends in ``.messages.npz``, of messages.
+``plans/``: an archive of a schedule, or, if it ends in ``.messages.npz``, of messages. ``played``
+has ``sizes_bytes``, ``times_s`` (seconds, a row a page) and ``barriers``; ``advice`` what
+``core.plans.Advice`` has, of a machine.
 """
 
 from __future__ import annotations
@@ -21,8 +25,10 @@ import ocs_codesign
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import check_replaceable, whole_directory
+from ocs_codesign.core.files.plain_text import once_each
 from ocs_codesign.core.networks.formats import import_network, write_json
-from ocs_codesign.core.plans import Book, Page, Plan
+from ocs_codesign.core.plans import Advice, Book, Page, Plan, Played
+from ocs_codesign.core.quantities import unit_of_bandwidth
 from ocs_codesign.core.schedule import Messages
 from ocs_codesign.core.shown import shown
 from ocs_codesign.schedules.files.archive import (
@@ -37,6 +43,9 @@ MAX_BOOK_BYTES = 2**20
 _MESSAGES = ".messages.npz"
 
 
+_Time = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class _Page(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     from_bytes: Annotated[int, Field(ge=0, lt=2**63)]
@@ -44,14 +53,48 @@ class _Page(BaseModel):
     plan: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,-]{1,120}\.npz$")]
 
 
+class _Played(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    sizes_bytes: Annotated[list[Annotated[int, Field(ge=1, lt=2**63)]], Field(max_length=1000)]
+    times_s: list[list[_Time]]
+    barriers: bool
+
+
+_Text = Annotated[str, Field(max_length=200)]
+
+
+class _Advice(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    machine: _Text
+    caveat: _Text
+    sizes_bytes: Annotated[list[Annotated[int, Field(ge=1, lt=2**63)]], Field(max_length=1000)]
+    protocols: list[_Text]
+    plan_s: list[Annotated[list[_Time], Field(min_length=2, max_length=2)]]
+    library: list[_Text]
+    library_s: list[Annotated[list[_Time], Field(min_length=2, max_length=2)]]
+
+    tuned: list[_Text]
+
+    def value(self) -> Advice:
+        plan_s, library_s = (
+            tuple((row[0], row[1]) for row in each) for each in (self.plan_s, self.library_s)
+        )
+        return Advice(
+            *(self.machine, self.caveat, tuple(self.sizes_bytes), tuple(self.protocols), plan_s),
+            *(tuple(self.library), library_s, tuple(self.tuned)),
+        )
+
+
 class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
-    format: Literal[1]
+    format: Literal[1, 2, 3]
     version: Annotated[str, Field(max_length=100)]
     collective: Annotated[str, Field(max_length=40)]
     root: Annotated[int, Field(ge=0)] | None = None
     unit_Bps: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,30}(/[1-9][0-9]{0,30})?$")]  # noqa: N815
     pages: Annotated[list[_Page], Field(min_length=1, max_length=1000)]
+    played: _Played | None = None
+    advice: _Advice | None = None
 
 
 def is_book(path: str | Path) -> bool:
@@ -76,7 +119,7 @@ def save_book(book: Book, directory: str | Path) -> None:
     check_book_directory(directory)
     names = [_plan_name(number, page) for number, page in enumerate(book.pages, 1)]
     record: dict[str, object] = {
-        "format": 1,
+        "format": 3 if book.advice else 1 if book.played is None else 2,
         "version": ocs_codesign.__version__,
         "collective": book.collective.name,
         **({} if book.collective.root is None else {"root": book.collective.root}),
@@ -85,6 +128,8 @@ def save_book(book: Book, directory: str | Path) -> None:
             {"from_bytes": page.from_bytes, "maker": page.maker, "plan": name}
             for page, name in zip(book.pages, names, strict=True)
         ],
+        **({} if book.played is None else {"played": book.played._asdict()}),
+        **({} if book.advice is None else {"advice": book.advice._asdict()}),
     }
     with whole_directory(Path(directory), swapped=True) as part:
         (part / PLANS).mkdir()
@@ -113,8 +158,9 @@ def load_book(directory: str | Path) -> Book:
     directory = Path(directory)
     path = directory / BOOK_FILE
     try:
-        record = _Record.model_validate_json(read_limited(path, MAX_BOOK_BYTES))
-    except (ValidationError, RecursionError) as error:
+        plain = json.loads(read_limited(path, MAX_BOOK_BYTES), object_pairs_hook=once_each)
+        record = _Record.model_validate(plain)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {_first(error)}") from None
     network = import_network(directory / NETWORK_FILE, "json")
     pages = tuple(
@@ -122,15 +168,30 @@ def load_book(directory: str | Path) -> Book:
         for page in record.pages
     )
     try:
+        if record.format != (3 if record.advice else 1 if record.played is None else 2):
+            raise ValueError(f"format is {record.format}: played is there from 2 on, advice in 3")
+        for number, (read, page) in enumerate(zip(record.pages, pages, strict=True), 1):
+            if read.plan != _plan_name(number, page):
+                raise ValueError(f"{read.plan} is not a plan of {page.maker} on page {number}")
+        if network.unit and unit_of_bandwidth(network.unit) != Fraction(record.unit_Bps):
+            raise ValueError(f"unit_Bps is {record.unit_Bps}: links have units of {network.unit}")
+        played = record.played
+        times = None
+        if played is not None:
+            rows = tuple(map(tuple, played.times_s))
+            times = Played(tuple(played.sizes_bytes), rows, played.barriers)
         collective = Collective(record.collective, record.root)
-        return Book(network, Fraction(record.unit_Bps), collective, pages)
+        advice = None if record.advice is None else record.advice.value()
+        return Book(network, Fraction(record.unit_Bps), collective, pages, times, advice)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
 def _first(error: Exception) -> str:
-    if not isinstance(error, ValidationError):
+    if isinstance(error, RecursionError):
         return "it is nested too deeply"
+    if not isinstance(error, ValidationError):
+        return str(error)
     first = error.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"])) or "the book"
     return f"{where} is {shown(first['input'])}: {first['msg'].lower()}"

@@ -17,6 +17,8 @@ from ocs_codesign.core.circuits import PlaneChange
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import check_replaceable, whole_directory
+from ocs_codesign.core.files.plain_text import once_each
+from ocs_codesign.core.shown import shown
 from ocs_codesign.schedules.files.archive import read_archive, write_schedule
 from ocs_codesign.verification.sends import FORWARD_ONLY, Abilities, Witness
 
@@ -135,7 +137,7 @@ def _cost_fields(cost: Cost, loads: tuple[Fraction, ...]) -> dict[str, Any]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ProgramClaims:
+class _ProgramClaims:
     """What a record says of circuits that change.
 
     ``recipe_of_step`` says which of ``recipes`` is up in every step; both are empty if none are.
@@ -150,17 +152,17 @@ class ProgramClaims:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Claims:
+class _Claims:
     """What a record says; ``facts`` are all its fields, ``program`` is None if links stay."""
 
     facts: dict[str, Any]
     cost: Cost
     recipe: str | None
     loads: tuple[Fraction, ...]
-    program: ProgramClaims | None
+    program: _ProgramClaims | None
 
 
-def read_record(data: bytes) -> Claims:
+def read_record(data: bytes) -> _Claims:
     """The claims of a record, every field checked; ValueError with the rule if it is none."""
     record = _checked(_parsed(data), _FACTS)
     if record["format"] not in (FORMAT, PROGRAM_FORMAT):
@@ -169,11 +171,13 @@ def read_record(data: bytes) -> Claims:
         )
     if record["recipe"] is None:
         _checked(record, {"graph": _TEXT_OR_NULL})
+    _check_keys(record, "graph", *_FACTS, *(_PROGRAM if record["format"] == PROGRAM_FORMAT else ()))
+    _check_keys(record["cost"], *_COST)
     cost = _checked(record["cost"], _COST)
     t_b = _fraction(cost["t_b"], "cost.t_b")
     if cost["t_b_float"] != float(t_b):
         raise ValueError(f"cost.t_b_float is {cost['t_b_float']}, but t_b is {t_b}")
-    return Claims(
+    return _Claims(
         record,
         Cost(cost["steps"], t_b),
         record["recipe"],
@@ -184,18 +188,18 @@ def read_record(data: bytes) -> Claims:
     )
 
 
-def _program(record: dict[str, Any]) -> ProgramClaims:
+def _program(record: dict[str, Any]) -> _ProgramClaims:
     _checked(record, _PROGRAM)
     recipes, used = tuple(record["recipes"]), tuple(record["recipe_of_step"])
     if any(not 0 <= number < len(recipes) for number in used):
         raise ValueError(f"recipe_of_step names a recipe that is none of the {len(recipes)}")
     bound = record["t_b_bound"]
-    return ProgramClaims(
+    return _ProgramClaims(
         recipes,
         used,
         record["configurations"],
         tuple(
-            PlaneChange(*(_checked(change, _CHANGE)[key] for key in _CHANGE))
+            PlaneChange(*(_checked(_check_keys(change, *_CHANGE), _CHANGE)[key] for key in _CHANGE))
             for change in record["changes"]
         ),
         None if bound is None else _fraction(bound, "t_b_bound"),
@@ -204,7 +208,7 @@ def _program(record: dict[str, Any]) -> ProgramClaims:
 
 def _parsed(data: bytes) -> dict[str, Any]:
     try:
-        record = json.loads(data, parse_constant=_no_constant)
+        record = json.loads(data, parse_constant=_no_constant, object_pairs_hook=once_each)
     except json.JSONDecodeError as error:
         raise ValueError(f"line {error.lineno} is not JSON ({error.msg.lower()})") from None
     except UnicodeDecodeError:
@@ -229,6 +233,14 @@ def _checked(record: dict[str, Any], kinds: dict[str, _Kind]) -> dict[str, Any]:
             raise ValueError(f"{key} must be {kind.words}")
         if kind is _INTEGER and not 0 <= value < _MAX_INTEGER:
             raise ValueError(f"{key} is out of range")
+    return record
+
+
+def _check_keys(record: dict[str, Any], *known: str) -> dict[str, Any]:
+    """The record; ValueError for a key that is none of these."""
+    unknown = next((key for key in record if key not in known), None)
+    if unknown is not None:
+        raise ValueError(f"{shown(unknown)} is no known key: they are {', '.join(known)}")
     return record
 
 
@@ -264,7 +276,7 @@ class LoadedDesign:
     recipe: str | None
     loads: tuple[Fraction, ...] | None
     circuits: CircuitProgram | None
-    program: ProgramClaims | None
+    program: _ProgramClaims | None
     maker: str | None = None
     abilities: Abilities = FORWARD_ONLY
 
@@ -307,6 +319,9 @@ def _save(
         (part / RECORD_FILE).write_text(record + "\n", encoding="utf-8")
 
 
+_INSIDE = ("book", "book1")
+
+
 def load_design(path: str | Path) -> LoadedDesign:
     """The design in a directory, or the bare schedule in an npz file; trusts neither.
 
@@ -322,7 +337,9 @@ def load_design(path: str | Path) -> LoadedDesign:
         )
     for name in (SCHEDULE_FILE, RECORD_FILE):
         if not (path / name).exists():
-            raise FileNotFoundError(None, f"there is no {name} in this directory", str(path))
+            inside = [one for one in _INSIDE if (path / one).is_dir()]
+            more = f", is {path / inside[0]} meant?" if inside else ""
+            raise FileNotFoundError(None, f"there is no {name} in this directory{more}", str(path))
     record_path = path / RECORD_FILE
     data = read_limited(record_path, MAX_RECORD_BYTES)
     try:
@@ -340,7 +357,7 @@ def load_design(path: str | Path) -> LoadedDesign:
 
 
 def _contradiction(
-    claims: Claims, schedule: Schedule, circuits: CircuitProgram | None
+    claims: _Claims, schedule: Schedule, circuits: CircuitProgram | None
 ) -> str | None:
     """What a record says that is not so of the schedule beside it; None if both are of one."""
     real = {
@@ -411,7 +428,7 @@ def _false_recipe(loaded: LoadedDesign) -> Witness | None:
 
 
 def _false_program(
-    circuits: CircuitProgram, claims: ProgramClaims, verdict: ProgramVerdict
+    circuits: CircuitProgram, claims: _ProgramClaims, verdict: ProgramVerdict
 ) -> Witness | None:
     """The first claim about circuits that they do not bear out."""
     steps, t_b = verdict.cost.steps, verdict.cost.t_b
@@ -431,7 +448,7 @@ def _false_program(
     return _foreign_step(circuits, claims)
 
 
-def _foreign_step(circuits: CircuitProgram, claims: ProgramClaims) -> Witness | None:
+def _foreign_step(circuits: CircuitProgram, claims: _ProgramClaims) -> Witness | None:
     """The first step in which other links are up than those of the recipe claimed for it."""
     from ocs_codesign.graphs.text import parse
 

@@ -15,7 +15,13 @@ from ocs_codesign.core.plans import Forest
 from ocs_codesign.core.topology import before, places, starts_of
 from ocs_codesign.schedules.forest.optimum import WholeLinks, optimum
 from ocs_codesign.schedules.forest.packing import exchanged_trees, few_trees, pack, tight_groups
-from ocs_codesign.schedules.forest.splitting import near_ranks, short_set, split_off, surplus
+from ocs_codesign.schedules.forest.splitting import (
+    near_ranks,
+    short_set,
+    split_off,
+    surplus,
+    valley_free_arcs,
+)
 from ocs_codesign.schedules.forest.task import without_idle_switches
 
 if TYPE_CHECKING:
@@ -216,7 +222,7 @@ _MOST_TRIED = 100
 
 def forests(
     network: NetworkLike,
-    collective: Collective | Demand,
+    collective: Collective | Demand | str,
     num_trees: int | None = None,
     height: int | None = None,
 ) -> tuple[Forest, ...]:
@@ -280,7 +286,8 @@ def _forest(
 ) -> Forest:
     tail, head = task.ends(network)
     links = replace(task.problem, tail=tail, head=head, capacity=whole.capacity)
-    split = split_off(links, whole.num_trees)
+    is_host = np.arange(network.num_nodes) < network.num_hosts
+    split = valley_free_arcs(links, whole.num_trees, is_host) or split_off(links, whole.num_trees)
     scale = whole.inv_rate * split.num_trees
     pairs = _Pairs(split, task)
     sets = np.concatenate([near_ranks(links)[:, pairs.hosts], tight_groups(pairs.graph)])

@@ -75,13 +75,15 @@ class Contender:
 class Choice:
     """What a message of ``message_bytes`` could take, the fastest first; on a tie fewer steps.
 
-    No schedule whatever has a lower t_b or fewer steps than ``least``.
+    No schedule whatever has a lower t_b or fewer steps than ``least``. Where steps overlap, as over
+    switches, nothing is faster than the larger of both; else what goes step by step takes the sum.
     """
 
     model: CostModel
     message_bytes: Fraction | float
     contenders: tuple[Contender, ...]
     least: Cost
+    overlaps: bool = False
 
     @property
     def best(self) -> Contender:
@@ -91,6 +93,13 @@ class Choice:
     def time_s(self, cost: Cost) -> Fraction:
         """Seconds that the message takes at a cost."""
         return cost.time_s(self.model, self.message_bytes)
+
+    @property
+    def least_s(self) -> Fraction:
+        """Seconds that nothing beats."""
+        parts = [self.time_s(replace(self.least, t_b=Fraction(0)))]
+        parts.append(self.time_s(replace(self.least, steps=0)))
+        return max(parts) if self.overlaps else sum(parts, Fraction(0))
 
     @property
     def pipelined_s(self) -> float:
@@ -139,12 +148,14 @@ class Contenders:
                 parts = pipeline.best_parts(model, message_bytes, most)
             found.append(Contender("forest", pipeline.cost(parts), pipeline, parts))
         found.sort(key=lambda one: (one.cost.time_s(model, message_bytes), one.cost.steps))
-        return Choice(model, message_bytes, tuple(found), self.least)
+        network = self.optimum.network
+        overlaps = network.num_hosts < network.num_nodes
+        return Choice(model, message_bytes, tuple(found), self.least, overlaps)
 
 
 def contenders(
     network: NetworkLike,
-    collective: Collective,
+    collective: Collective | str,
     num_trees: int | None = None,
     topology: TopologyLike | None = None,
     height: int | None = None,
@@ -164,7 +175,7 @@ def contenders(
     >>> [(one.maker, one.cost.steps == one.height + one.num_parts - 1) for one in best]
     [('bfb', True), ('forest', True)]
     """
-    network = as_network(network)
+    network, collective = as_network(network), Collective.parse(collective)
     found = optimum(network, collective)
     steps = _fewest_steps(found)
     first = _checked(found, num_trees, height)

@@ -153,12 +153,24 @@ class Optimum:
             for pair, width in zip(pairs, bandwidth, strict=True)
         ]
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether its trees add up, and what leads into its cut is leaving it."""
+        return self.tasks[0].is_sum
+
+    @property
+    def bottleneck(self) -> Cut | None:
+        """The cut if it proves the bound; switches out of balance may do less than any cut says."""
+        proves = self.cut is not None and self.cut.inv_rate == self.least_inv_rate
+        return self.cut if proves else None
+
     def leaving(self) -> NDArray[np.int64]:
-        """Ids of the network links that leave the cut: only they can raise the rate, if any."""
-        if self.cut is None:
+        """Ids of the links that leave the bottleneck: only they can raise the rate, if any."""
+        cut = self.bottleneck
+        if cut is None:
             return np.zeros(0, dtype=np.int64)
         tail, head = self.tasks[0].ends(self.network)
-        return np.flatnonzero(self.cut.side[tail] & ~self.cut.side[head])
+        return np.flatnonzero(cut.side[tail] & ~cut.side[head])
 
 
 def _common_divisor(one: Fraction, other: Fraction) -> Fraction:
@@ -167,7 +179,7 @@ def _common_divisor(one: Fraction, other: Fraction) -> Fraction:
     return Fraction(numerator, one.denominator * other.denominator)
 
 
-def optimum(network: NetworkLike, collective: Collective | Demand) -> Optimum:
+def optimum(network: NetworkLike, collective: Collective | Demand | str) -> Optimum:
     """The highest rate of a collective that copies or adds up: allgather, broadcast, reduce, ...
 
     Shards may be unequal, groups run side by side at one rate, hosts outside of a group pass on

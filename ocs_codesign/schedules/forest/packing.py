@@ -8,9 +8,9 @@ can bear. Sources: Edmonds (1973), Frank (1978); the lazy choice of sets is ours
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Trees:
+class Trees(NamedTuple):
     """Spanning trees: ``root`` and ``multiplicity`` (int64, trees), and the arc into every rank.
 
     ``arc_into`` (int64, trees x ranks) is -1 for the root; arcs are those that were packed.

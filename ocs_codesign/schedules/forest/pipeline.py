@@ -175,9 +175,12 @@ class Pipeline:
         of filling and draining, which is the same divided by the parts: its least is a square root.
         Below, ranges are halved as long as they may hold a better number.
         """
+        if model.others:
+            ways = {self.best_parts(each, message_bytes, max_parts) for each in model.protocols}
+            return min(sorted(ways), key=lambda num: self.cost(num).time_s(model, message_bytes))
         steps, full = self.num_steps, self._total(0)
         unit_s = self.network.host_bandwidth() * self.chunk_bytes(message_bytes)
-        unit_s /= model.node_bandwidth_Bps
+        unit_s /= model.node_bandwidth_Bps * model.share
 
         many = max_parts
         if model.alpha_s:
@@ -292,10 +295,6 @@ def partition_bound(network: Network) -> Fraction | None:
     parts all links into them, or out of them, carry 2 (m - 1) times the data (Tutte,
     Nash-Williams). Parts are hosts and switches that links faster than some join; of all such the
     least. None where switches copy or add up.
-
-    >>> from ocs_codesign.core.networks.products import a100
-    >>> partition_bound(a100(8))
-    Fraction(800, 7)
     """
     if network.multicast.any() or network.aggregate.any() or network.num_hosts < 2:
         return None
@@ -413,7 +412,7 @@ def _sized(network: Network, tasks: Tasks, most: Fraction) -> tuple[Collective, 
 
 def allreduce_pipelines(
     network: NetworkLike,
-    collective: Collective = Collective.ALLREDUCE,
+    collective: Collective | str = Collective.ALLREDUCE,
     num_trees: int | None = None,
     height: int | None = None,
 ) -> tuple[dict[str, Pipeline], Fraction]:
@@ -423,7 +422,7 @@ def allreduce_pipelines(
     for at most MAX_LINKS links and any number of trees that of the best shares; else that of
     either half alone. Raises ValueError as ``optimum`` does.
     """
-    network = as_network(network)
+    network, collective = as_network(network), Collective.parse(collective)
     found = [optimum(network, half) for half in collective.halves()]
     made = [forests_of(half, num_trees, height) for half in found]
     inv_rate = sum((max(forest.inv_rate for forest in half) for half in made), Fraction(0))

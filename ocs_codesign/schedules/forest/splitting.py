@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.core.compute.cuts import first_short
+from ocs_codesign.core.compute.cuts import Dissemination, first_short
 from ocs_codesign.core.topology import before, starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
-
-    from ocs_codesign.core.compute.cuts import Dissemination
 
     _Spread = Callable[..., tuple[NDArray[np.int64], int] | None]
 
@@ -366,6 +364,121 @@ def _joined_as_far(problem: Dissemination, arcs: Arcs, source: int, target: int)
             return joined
         most = min(slack(*before_it, short), most - 1)
     return arcs
+
+
+# Up and down: switches below others taken in two, so that nothing that came down goes up again.
+#
+# Splitting off keeps the rate whatever it joins, and may lead an arc from one leaf over a second to
+# a third. Operators forbid such valleys, since they can deadlock, and they fill links for nothing.
+# Of a switch in two, the one half takes what hosts send up, the other what comes down from above;
+# a turn leads from the first to the second.
+
+
+def valley_free_arcs(
+    problem: Dissemination, num_trees: int, is_host: NDArray[np.bool_]
+) -> Arcs | None:
+    """Arcs as ``split_off`` makes them, none of which goes up again after it came down.
+
+    None where no switch is below another, or where the rate needs such valleys. How high a switch
+    is is the number of links from the nearest host.
+    """
+    parted = _parted(problem, _height(problem, is_host))
+    if parted is None:
+        return None
+    halves, original, factor = parted
+    if short_set(halves, halves.capacity, num_trees * factor * halves.weight) is not None:
+        return None
+    arcs = split_off(halves, num_trees * factor)
+    # A turn begins where it ends now, which is a round that paths leave out.
+    return replace(arcs, tail=original[arcs.tail], head=original[arcs.head])
+
+
+def _height(problem: Dissemination, is_host: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Fewest links from a host to every node."""
+    height = np.where(is_host, 0, problem.num_nodes)
+    while True:
+        higher = height.copy()
+        np.minimum.at(higher, problem.head, height[problem.tail] + 1)
+        np.minimum.at(higher, problem.tail, height[problem.head] + 1)
+        if np.array_equal(higher, height):
+            return height
+        height = higher
+
+
+def _parted(
+    problem: Dissemination, height: NDArray[np.int64]
+) -> tuple[Dissemination, NDArray[np.int64], int] | None:
+    """The problem with its switches below others in two, whose node every node is, and a factor.
+
+    So many times as wide are links as they were. None if there are no such switches, or if they
+    would let in more than they let out.
+    """
+    tail, head, nodes = problem.tail, problem.head, problem.num_nodes
+    rises, falls = height[tail] < height[head], height[tail] > height[head]
+    is_below = np.zeros(nodes, dtype=bool)
+    live = problem.capacity > 0
+    is_below[tail[rises & live]] = is_below[head[falls & live]] = True
+    below = np.flatnonzero(is_below & ~problem.is_rank & (height > 0))
+    if not len(below):
+        return None
+    down = np.arange(nodes)
+    down[below] = nodes + np.arange(len(below))
+    is_parted = down >= nodes
+    # What a switch sends to one as high has been up, unless nothing is above that one.
+    beside = ~rises & ~falls & is_parted[tail]
+    first = np.where(falls | (beside & ~is_parted[head]), down[tail], tail)
+    last = np.where(falls | (beside & is_parted[head]), down[head], head)
+    capacity, factor = _within_turns(below, down, first, last, problem.capacity, height)
+    size = nodes + len(below)
+    turn = _sum_at(last, capacity, size) - _sum_at(first, capacity, size)
+    wide = turn[below] > 0
+    halves = Dissemination(
+        np.append(problem.is_rank, np.zeros(len(below), dtype=bool)),
+        np.append(problem.weight, np.zeros(len(below), dtype=np.int64)),
+        np.concatenate([first, below[wide]]),
+        np.concatenate([last, down[below[wide]]]),
+        np.concatenate([capacity, turn[below[wide]]]),
+    )
+    if surplus(halves, halves.capacity).any() or int(halves.capacity.max()) > MAX_CAPACITY:
+        return None
+    return halves, np.append(np.arange(nodes), below), factor
+
+
+def _within_turns(
+    below: NDArray[np.int64],
+    down: NDArray[np.int64],
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+    height: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], int]:
+    """Capacities by which no switch is wider above than below, and what all are multiplied by."""
+    factor = 1
+    for level in np.unique(height[below]).tolist():
+        mine = below[height[below] == level]
+        for half, inner, outer in ((mine, last, first), (down[mine], first, last)):
+            size = int(down.max()) + 1
+            under, above = (_sum_at(ends, capacity, size)[half] for ends in (inner, outer))
+            narrow = under < above
+            if not narrow.any():
+                continue
+            scale = lcm(*(above[narrow] // np.gcd(above, under)[narrow]).tolist())
+            if scale * int(capacity.max()) * int(under.max()) > 2**62:
+                continue
+            share = np.ones((2, size), dtype=np.int64)
+            share[:, half[narrow]] = under[narrow], above[narrow]
+            capacity = capacity * scale * share[0, outer] // share[1, outer]
+            factor *= scale
+    return capacity, factor
+
+
+def _sum_at(
+    ends: NDArray[np.int64], capacity: NDArray[np.int64], num_nodes: int
+) -> NDArray[np.int64]:
+    """Capacity of the links that have this end at every node."""
+    total = np.zeros(num_nodes, dtype=np.int64)
+    np.add.at(total, ends, capacity)
+    return total
 
 
 # Whole capacities made balanced at relays again, after rounding, by lowering some of them.

@@ -175,5 +175,5 @@ def without_idle_switches(
         goes_on[tree, tail[arc_into[tree, node]]] = True
         idle = ~is_host & ~goes_on & (arc_into >= 0)
         if not idle.any():
-            return replace(trees, arc_into=arc_into)
+            return trees._replace(arc_into=arc_into)
         arc_into[idle] = -1

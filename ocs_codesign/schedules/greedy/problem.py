@@ -321,7 +321,7 @@ class ChunkTransfers:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Unrolled:
+class _Unrolled:
     """Links between hosts, number i over the network's links ``paths[i]``, None: over itself.
 
     A tick of the network's own ``physical`` links is the same as theirs.
@@ -332,7 +332,7 @@ class Unrolled:
     physical: TickLinks
 
 
-def unrolled(network: Network | None, physical: TickLinks) -> Iterator[Unrolled]:
+def unrolled(network: Network | None, physical: TickLinks) -> Iterator[_Unrolled]:
     """The ways to do without switches, if there are any, each with links at their exact rates.
 
     A star of equal hosts becomes links to d others each, for d that divide all others, at 1/d of
@@ -340,7 +340,7 @@ def unrolled(network: Network | None, physical: TickLinks) -> Iterator[Unrolled]
     if hosts cannot reach each other.
     """
     if network is None or network.num_hosts == network.num_nodes:
-        yield Unrolled(physical, None, physical)
+        yield _Unrolled(physical, None, physical)
         return
     hosts, alike = network.num_hosts, (physical.busy == physical.busy[:1]).all()
     up, down = (
@@ -360,7 +360,7 @@ def unrolled(network: Network | None, physical: TickLinks) -> Iterator[Unrolled]
     yield _split(network, physical)
 
 
-def _split(network: Network, physical: TickLinks) -> Unrolled:
+def _split(network: Network, physical: TickLinks) -> _Unrolled:
     """Switches split off so that an allgather in many pieces stays as fast as it is."""
     found = optimum(network, Collective.ALLGATHER)
     whole, problem = found.whole(0), found.tasks[0].problem
@@ -388,7 +388,7 @@ def _over(
     rates: list[Fraction],
     paths: Sequence[tuple[int, ...]],
     ticks_given: bool,
-) -> Unrolled:
+) -> _Unrolled:
     """Links over paths with a part of the rate of their first links; in finer ticks if need be.
 
     Where ticks are given they stay, and links take the next whole number of them.
@@ -410,4 +410,4 @@ def _over(
     )
     hold, wait = physical.busy * finer, physical.delay * finer
     own = replace(physical, busy=hold, delay=wait, tick_s=tick, symmetry=None)
-    return Unrolled(links, tuple(paths), own)
+    return _Unrolled(links, tuple(paths), own)

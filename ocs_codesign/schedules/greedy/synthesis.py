@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.core.circuits import Timed
+from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.demand import demands_of
 from ocs_codesign.core.given import takes_topology
@@ -43,7 +44,6 @@ from ocs_codesign.schedules.greedy.problem import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.core.collective import Collective
     from ocs_codesign.core.demand import Demand
     from ocs_codesign.core.network import Network
     from ocs_codesign.schedules.greedy.problem import ChunkProblem, TickLinks
@@ -178,7 +178,7 @@ _TRANSFERS_IN_ALL = 5_000_000
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class FoundTransfers:
+class _FoundTransfers:
     """Transfers that do what is wanted, how long they take, and what no others can beat, in ticks.
 
     ``how`` says what found them: "one orbit", "matching", "repair" or "exact search";
@@ -197,7 +197,7 @@ class FoundTransfers:
         return self.ticks == self.bound
 
 
-def search(problem: ChunkProblem, seed: int = 0) -> FoundTransfers:
+def search(problem: ChunkProblem, seed: int = 0) -> _FoundTransfers:
     """The fastest transfers that are found, the same for the same seed.
 
     Raises ValueError if a node is out of reach, or for more than can be searched.
@@ -215,7 +215,7 @@ def search(problem: ChunkProblem, seed: int = 0) -> FoundTransfers:
     return replace(found, transfers=transfers, ticks=found.ticks * step, bound=found.bound * step)
 
 
-def _searched(problem: ChunkProblem, seed: int) -> FoundTransfers:
+def _searched(problem: ChunkProblem, seed: int) -> _FoundTransfers:
     travel = travel_times(problem.links)
     check_reach(problem, travel)
     found = _matched(problem, travel, seed)
@@ -235,8 +235,8 @@ def _searched(problem: ChunkProblem, seed: int) -> FoundTransfers:
 
 
 def _better(
-    problem: ChunkProblem, found: FoundTransfers, how: str, transfers: ChunkTransfers
-) -> FoundTransfers:
+    problem: ChunkProblem, found: _FoundTransfers, how: str, transfers: ChunkTransfers
+) -> _FoundTransfers:
     """What was found, or other transfers if they take less time."""
     ticks = transfers.total_ticks(problem.links)
     if ticks >= found.ticks:
@@ -244,7 +244,7 @@ def _better(
     return replace(found, transfers=transfers, ticks=ticks, how=how)
 
 
-def _matched(problem: ChunkProblem, travel: NDArray[np.int64], seed: int) -> FoundTransfers:
+def _matched(problem: ChunkProblem, travel: NDArray[np.int64], seed: int) -> _FoundTransfers:
     """The best of one matching after the other; the bound that ends them is a quick one."""
     least, found = quick_bound(problem, travel), None
     if problem.is_move:
@@ -252,7 +252,7 @@ def _matched(problem: ChunkProblem, travel: NDArray[np.int64], seed: int) -> Fou
     else:
         alike = one_orbit(problem, least, seed)
     if alike is not None:
-        found = FoundTransfers(alike, alike.total_ticks(problem.links), least, "one orbit", 0)
+        found = _FoundTransfers(alike, alike.total_ticks(problem.links), least, "one orbit", 0)
     restarts, at = MAX_RESTARTS, 0
     while at < restarts and not (found and found.is_optimal):
         limit = NEVER if found is None else found.ticks
@@ -263,7 +263,7 @@ def _matched(problem: ChunkProblem, travel: NDArray[np.int64], seed: int) -> Fou
             restarts = min(restarts, max(2, _TRANSFERS_IN_ALL // len(transfers.link)))
             ticks = transfers.total_ticks(problem.links)
             if found is None or ticks < found.ticks:
-                found = FoundTransfers(transfers, ticks, least, "matching", at)
+                found = _FoundTransfers(transfers, ticks, least, "matching", at)
         at += 1
         tell(at, restarts)
     if found is None:
@@ -307,7 +307,7 @@ class Synthesis:
 @takes_topology
 def synthesis(
     topology: Topology,
-    collective: Collective,
+    collective: Collective | str,
     chunks: int = 1,
     seed: int = 0,
     *,
@@ -334,6 +334,7 @@ def synthesis(
     if model not in MODELS:
         raise ValueError(f"model is {model!r}: it must be one of {', '.join(MODELS)}")
     hosts = topology.num_nodes if network is None else network.num_hosts
+    collective = Collective.parse(collective)
     demands = demands_of(collective, hosts)
     if network is None and message_bytes is not None:
         raise ValueError("a message takes a time on a network with bandwidths, not on a topology")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.core.compute.kernels import for_work
+from ocs_codesign.core.proven import Proven
 from ocs_codesign.schedules.paths.kernels import reroute, tree_hops
 
 if TYPE_CHECKING:
@@ -27,32 +28,23 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Throughput:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Throughput(Proven[Fraction]):
     """All-to-all time of a topology when flows may split over paths, in units of M/B.
 
-    ``time`` is that of a routing that was found, ``bound`` what no routing can beat; both are exact
-    and equal when the routing is optimal. ``prices`` (int64, a link orbit) prove the bound: any
-    routing pays at least the cheapest path of every pair. ``loads`` are the messages of M/N that
-    cross every link of each orbit. ``method`` says how they were found.
+    ``value``, its ``time``, is that of a routing, ``bound`` what no routing can beat. ``prices``
+    (int64, a link orbit) prove the bound: any routing pays at least the cheapest path of every
+    pair. ``loads`` are the messages of M/N that cross every link of each orbit.
     """
 
     quotient: Quotient
-    time: Fraction
-    bound: Fraction
     prices: NDArray[np.int64]
     loads: tuple[Fraction, ...]
-    method: str
 
     @property
-    def gap(self) -> Fraction:
-        """How far the time may be above the least possible, relative to the bound."""
-        return self.time / self.bound - 1
-
-    @property
-    def is_optimal(self) -> bool:
-        """Whether the routing is proven to be the best."""
-        return self.time == self.bound
+    def time(self) -> Fraction:
+        """That of the routing."""
+        return self.value
 
     def link_loads(self) -> list[Fraction]:
         """Messages that cross every link, in link order."""
@@ -138,12 +130,6 @@ def price_bound(
     paths are told by the number of times they use each orbit. Source: linear programming duality,
     Basu et al. (arXiv 2309.13541). Raises ValueError for prices that are negative or all 0, and if
     the topology is not strongly connected.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.graphs.families.dense import CompleteBipartite
-    >>> whole = quotient(CompleteBipartite(4).topology())
-    >>> price_bound(whole, np.ones(whole.num_orbits, dtype=np.int64))[0]
-    Fraction(5, 4)
     """
     if len(prices) != quotient.num_orbits or prices.min() < 0 or not prices.any():
         raise ValueError("prices are non-negative integers, one a link orbit, not all of them 0")
@@ -232,7 +218,8 @@ def certified(
     """What an approximate flow (sources x links) and prices (a link orbit) prove."""
     loads = routed_loads(quotient, flow, prices, _NOISE)
     bound, _ = price_bound(quotient, prices)
-    return Throughput(quotient, quotient.time(loads), bound, prices, loads, method)
+    time = quotient.time(loads)
+    return Throughput(time, bound, method, quotient=quotient, prices=prices, loads=loads)
 
 
 def as_prices(weights: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -69,12 +69,6 @@ def with_channels(table: PathTable, options: Options = DEFAULT_OPTIONS) -> Chann
     One is enough exactly where the paths have no cycle. Where orders of the links need more than
     two, an integer program says whether two are enough, if it is small and ends in time: within
     LIMIT_S unless the options have a limit.
-
-    >>> from ocs_codesign.schedules.paths.tables import path_table
-    >>> from ocs_codesign.graphs.families.rings import UniRing
-    >>> found = with_channels(path_table(UniRing(1, 4).topology()))
-    >>> found.num_channels, found.is_fewest, found.table.channel[:6].tolist()
-    (2, True, [0, 0, 0, 0, 0, 0])
     """
     if dependency_cycle(table) is None:
         return Channelled(replace(table, channel=np.zeros_like(table.link)), 1, 1)
@@ -296,10 +290,6 @@ def up_down_order(topology: Topology, root: int = 0) -> NDArray[np.int64] | None
 
     By rounds from the root, in node order. None if some node cannot be placed: then no order with
     this root serves all pairs by going to lower nodes first and to higher ones last.
-
-    >>> from ocs_codesign.graphs.families.rings import BiRing, UniRing
-    >>> up_down_order(BiRing(2, 5).topology()).tolist(), up_down_order(UniRing(1, 5).topology())
-    ([0, 1, 3, 4, 2], None)
     """
     placed = np.zeros(topology.num_nodes, dtype=bool)
     rank = np.zeros(topology.num_nodes, dtype=np.int64)
@@ -346,12 +336,7 @@ def depth_first_order(
 
 
 def has_up_down_order(topology: Topology) -> bool:
-    """Whether some node allows an order.
-
-    >>> from ocs_codesign.graphs.families.rings import BiRing, UniRing
-    >>> has_up_down_order(BiRing(2, 5).topology()), has_up_down_order(UniRing(1, 5).topology())
-    (True, False)
-    """
+    """Whether some node allows an order."""
     return next(_roots(topology), None) is not None
 
 

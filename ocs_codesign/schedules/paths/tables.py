@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -138,12 +138,6 @@ def disjoint_choices(whole: Quotient, is_down: NDArray[np.bool_], num_paths: int
     """Up to so many short link-disjoint paths of every pair, links of ``is_down`` last in each.
 
     Raises ValueError if some pair has none, or if they are too many.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.graphs.families.rings import BiRing
-    >>> choices = disjoint_choices(quotient(BiRing(2, 4).topology()), np.zeros(8, dtype=bool), 2)
-    >>> choices.num_pairs, choices.hops().tolist()
-    (3, [1, 3, 2, 2, 1, 3])
     """
     topology = whole.topology
     out = topology.links_by_tail()
@@ -167,8 +161,7 @@ def disjoint_choices(whole: Quotient, is_down: NDArray[np.bool_], num_paths: int
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Shares:
+class Shares(NamedTuple):
     """A share of every path, and weights (an orbit) that tell what is scarce."""
 
     share: NDArray[np.float64]
@@ -179,14 +172,6 @@ def soft_shares(choices: Choices, options: Options) -> Shares:
     """Shares close to the best without a solver: optimistic mirror descent, as in ``soft``.
 
     Ends within the gap of the options (default a thousandth), after some rounds, or out of time.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.graphs.families.rings import BiRing
-    >>> from ocs_codesign.core.lp import Options
-    >>> choices = disjoint_choices(quotient(BiRing(2, 5).topology()), np.zeros(10, dtype=bool), 2)
-    >>> shares = soft_shares(choices, Options())
-    >>> round(float(choices.busy(shares.share).max()), 1)
-    3.0
     """
     game = _Game(choices)
     play_out(game, options)

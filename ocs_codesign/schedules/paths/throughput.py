@@ -44,12 +44,6 @@ def soft_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) -> T
 
     Of the options, the time limit and the gap count. The bound counts all paths. Raises ValueError
     if the topology is not strongly connected or has more than MAX_ARCS arcs.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.graphs.families.shifts import GeneralizedKautz
-    >>> found = soft_throughput(quotient(GeneralizedKautz(4, 9).topology()))
-    >>> float(found.bound) <= 5 / 3 <= float(found.time) and float(found.gap) < 0.01
-    True
     """
     topology, most = quotient.topology, quotient.topology.diameter() + 1
     distance = topology.distances()[quotient.sources]
@@ -89,11 +83,6 @@ def orbit_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) -> 
 
     Out of time, the routing and the bound found so far. Raises SolverUnavailableError if the solver
     cannot take a program.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.graphs.families.rings import Circulant
-    >>> orbit_throughput(quotient(Circulant(12, (2, 3)).topology())).time
-    Fraction(14, 9)
     """
     began = time.monotonic()
     planes = _Planes(quotient)
@@ -169,7 +158,9 @@ class _Planes:
             for orbit in range(self.quotient.num_orbits)
         )
         least = self.quotient.time(loads)
-        return Throughput(self.quotient, least, self.bound, self.prices, loads, method)
+        return Throughput(
+            *(least, self.bound, method), quotient=self.quotient, prices=self.prices, loads=loads
+        )
 
 
 # All-to-all throughput of any topology: the linear program with flows grouped by source.
@@ -193,11 +184,6 @@ def master_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) ->
     A method that the options name is used instead. What the solver leaves for time or memory, a few
     rounds of mirror descent may better. Raises ValueError if the program is too large,
     SolverUnavailableError if the solver cannot take it.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.graphs.families.shifts import GeneralizedKautz
-    >>> master_throughput(quotient(GeneralizedKautz(4, 9).topology())).time
-    Fraction(5, 3)
     """
     links, columns = quotient.topology.num_links, num_columns(quotient)
     if columns > MAX_COLUMNS:
@@ -212,7 +198,9 @@ def master_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) ->
     if vertex is not None:
         loads, prices, _ = at_vertex(quotient, vertex, links)
         least = quotient.time(loads)
-        return Throughput(quotient, least, least, prices, loads, "exact vertex")
+        return Throughput(
+            least, least, "exact vertex", quotient=quotient, prices=prices, loads=loads
+        )
     found = []
     if solution.status is not Status.OPTIMAL:
         left = options.after(time.monotonic() - began)
@@ -225,8 +213,8 @@ def master_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) ->
     if solution.status is Status.OPTIMAL:
         return fastest
     best = max(found, key=lambda one: one.bound)
-    how = f"{fastest.method}; {solution.solver}: {solution.status.value}"
-    return replace(fastest, bound=best.bound, prices=best.prices, method=how)
+    how = f"{fastest.proof}; {solution.solver}: {solution.status.value}"
+    return replace(fastest, bound=best.bound, prices=best.prices, proof=how)
 
 
 def _suited(options: Options, is_small: bool) -> Options:
@@ -255,12 +243,6 @@ def master_program(
     Flows may be on a ``layered`` network, whose first links are those of the topology, whose others
     cost nothing, and of which the last N nodes keep a message; ``clock`` (int64, a link orbit) then
     says which of several durations, whose sum is minimised, is an orbit's U.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.graphs.families.shifts import GeneralizedKautz
-    >>> program = master_program(quotient(GeneralizedKautz(2, 5).topology()))
-    >>> len(program.cost), len(program.row_lower)
-    (51, 30)
     """
     topology, sources, orbits = quotient.topology, quotient.sources, quotient.num_orbits
     network = topology if layered is None else layered

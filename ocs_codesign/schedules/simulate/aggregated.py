@@ -20,7 +20,7 @@ from ocs_codesign.schedules.simulate.aggregating import (
     shared_slots,
 )
 from ocs_codesign.schedules.simulate.engine import simulate_transfers
-from ocs_codesign.schedules.simulate.transfers import TimingRules
+from ocs_codesign.schedules.simulate.transfers import TimingRules, with_fine_ticks
 from ocs_codesign.verification.simulated import check_aggregation, check_simulated
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ class Aggregated:
 
 def simulate_plan(plan: AggregationPlan) -> Simulated:
     """The packets of a plan on the clock, all checked; RuntimeError for a wrong simulation."""
-    done = simulate_transfers(plan.transfers, TimingRules(unit_Bps=plan.unit_Bps, pipelined=True))
+    rules = TimingRules(unit_Bps=plan.unit_Bps, pipelined=True, rounds_up=True)
+    done = simulate_transfers(plan.transfers, rules)
     witness = check_simulated(done) or check_aggregation(plan, done)
     if witness is not None:
         raise RuntimeError(f"the aggregation fails: {witness}")
@@ -114,14 +115,8 @@ def simulate_aggregation(
     Of trees that meet all packets are simulated, or as many as can be: then the result is not
     ``is_exact``, and what the later half of them took is what the rest takes. Raises ValueError
     where no tree joins the hosts.
-
-    >>> from ocs_codesign.core.networks.aggregation import FIXED, AggregationProfile
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> pool = AggregationProfile(name="p", arithmetic=FIXED, num_slots=4, slot_bytes=1000)
-    >>> done = simulate_aggregation(star(3, 1, 500), pool, Fraction(10**9), 10**7)
-    >>> done.total_ticks, done.runs[0].limit, done.num_simulated
-    (10002000, 'link', 16)
     """
+    network = with_fine_ticks(network)
     trees = _with_slots(profile, aggregation_trees(network)) if trees is None else tuple(trees)
     slots = shared_slots(profile, trees) if slots is None else slots
     adding = _least_shares(trees, [tree.switches for tree in trees])

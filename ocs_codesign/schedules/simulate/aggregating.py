@@ -71,17 +71,7 @@ def aggregation_plan(
     unit_Bps: Fraction,  # noqa: N803
     jobs: Sequence[AggregationJob],
 ) -> AggregationPlan:
-    """The transfers of these jobs; ValueError if a pool has fewer slots than they take of it.
-
-    >>> from ocs_codesign.core.networks.aggregation import FIXED, AggregationProfile
-    >>> from ocs_codesign.core.networks.aggregation_trees import aggregation_trees
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> profile = AggregationProfile(name="p", arithmetic=FIXED, num_slots=4, slot_bytes=1000)
-    >>> tree, = aggregation_trees(star(2, 1))
-    >>> jobs = [AggregationJob(tree, 3, 4)]
-    >>> aggregation_plan(star(2, 1), profile, Fraction(10**9), jobs).transfers.num_transfers
-    15
-    """
+    """The transfers of these jobs; ValueError if a pool has fewer slots than they take of it."""
     _check_pools(profile, jobs)
     hops = sum(
         job.num_packets * (job.num_transfers + sum(map(len, (*job.tree.up, *job.tree.down))))
@@ -121,15 +111,7 @@ def aggregation_plan(
 
 
 def shared_slots(profile: AggregationProfile, trees: Sequence[AggregationTree]) -> tuple[int, ...]:
-    """Slots of each tree's job where those of one switch share its pool evenly.
-
-    >>> from ocs_codesign.core.networks.aggregation import FIXED, AggregationProfile
-    >>> from ocs_codesign.core.networks.aggregation_trees import aggregation_trees
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> profile = AggregationProfile(name="p", arithmetic=FIXED, num_slots=9, slot_bytes=1000)
-    >>> shared_slots(profile, aggregation_trees(star(2, 1)) * 2)
-    (4, 4)
-    """
+    """Slots of each tree's job where those of one switch share its pool evenly."""
     users: dict[int, int] = {}
     for tree in trees:
         for switch in tree.switches:

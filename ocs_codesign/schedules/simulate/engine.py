@@ -11,7 +11,9 @@ import numpy as np
 from ocs_codesign.core.circuits import Timed
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.shown import Tabular
-from ocs_codesign.schedules.simulate import kernels
+from ocs_codesign.schedules.simulate.columns import LinkColumns, Rules, Seen, TransferColumns
+from ocs_codesign.schedules.simulate.event_kernels import run
+from ocs_codesign.schedules.simulate.kernels import inverted
 from ocs_codesign.schedules.simulate.making import sums_of, transfer_of
 from ocs_codesign.schedules.simulate.transfers import ADD
 
@@ -147,26 +149,26 @@ def simulate_transfers(transfers: Transfers, rules: TimingRules) -> Simulated:
     busy, flight, link_class = rules.link_ticks(network, transfers.chunk_bytes, sizes)
     injection, addition = rules.node_ticks(transfers, sizes)
     rounds = _ROUNDS * (num + len(transfers.path_link) + len(transfers.wait_for))
-    inverted = for_work(kernels.inverted, rounds)
-    after_start, after = inverted(transfers.wait_start, transfers.wait_for, num)
+    after_start, after = for_work(inverted, rounds)(transfers.wait_start, transfers.wait_for, num)
     has_previous = transfers.previous >= 0
     following = np.full(num, -1, dtype=np.int32)
     following[transfers.previous[has_previous]] = np.flatnonzero(has_previous)
     waits = np.diff(transfers.wait_start) + has_previous
     hop_start = np.zeros(len(transfers.path_link), dtype=np.int64)
     arrival, end = np.zeros(num, dtype=np.int64), np.zeros(num, dtype=np.int64)
-    ended = for_work(kernels.run, rounds)(
-        kernels.TransferColumns(
+    ended, _, _ = for_work(run, rounds)(
+        TransferColumns(
             *(transfers.path_start, transfers.path_link, waits, after_start, after, following),
             *(transfers.compute, transfers.kind == ADD, size_class),
         ),
-        kernels.LinkColumns(
+        LinkColumns(
             *(network.tail, network.head, link_class, busy, flight, injection, addition),
             np.zeros(network.num_links, dtype=np.int64),
             np.zeros((3, network.num_nodes), dtype=np.int64),
         ),
-        kernels.Rules(rules.overhead_ticks, rules.blocking, rules.cut_through, rules.pipelined),
-        *(hop_start, arrival, end),
+        serving(rules),
+        Seen(hop_start, arrival, end),
+        *(None, None, None, None, None),
     )
     if ended < num:
         stuck = int((waits > 0).argmax())
@@ -175,6 +177,11 @@ def simulate_transfers(transfers: Transfers, rules: TimingRules) -> Simulated:
             f"{transfers.step[stuck]} never begins"
         )
     return Simulated(transfers, rules, hop_start, arrival, end)
+
+
+def serving(rules: TimingRules) -> Rules:
+    """How links and nodes serve, as the loop of events reads it."""
+    return Rules(rules.overhead_ticks, rules.blocking, rules.cut_through, rules.pipelined)
 
 
 def _classes(size: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

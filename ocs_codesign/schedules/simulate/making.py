@@ -8,7 +8,7 @@ the step before instead. What a host adds takes it ``addition_ticks``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -16,17 +16,18 @@ import numpy as np
 
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.demand import SUM
-from ocs_codesign.core.network import direct_routes
+from ocs_codesign.core.network import Routes, direct_routes
 from ocs_codesign.core.quantities import exact
-from ocs_codesign.core.topology import places, starts_of
+from ocs_codesign.core.topology import Topology, places, row_numbers, starts_of
 from ocs_codesign.schedules.simulate import kernels
 from ocs_codesign.schedules.simulate.transfers import ADD, BARRIER, COPY, DARK, Transfers
+from ocs_codesign.verification.sends import told_apart
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ocs_codesign.core.circuits import CircuitProgram
-    from ocs_codesign.core.network import Network, Routes
+    from ocs_codesign.core.network import Network
     from ocs_codesign.core.schedule import Messages, Schedule
 
 
@@ -42,16 +43,18 @@ def transfers_of_schedule(
     chained: bool = True,
     barriers: bool = False,
     addition_ticks: int = ADDITION_TICKS,
+    hop_by_hop: bool = False,
 ) -> Transfers:
     """The transfers of a schedule whose links are paths of a network, for M = ``message_bytes``.
 
-    A schedule that names switches has a transfer a send; a switch passes on in the same step what
-    it gets. Only what leaves hosts is chained there, step by step. Raises ValueError for a schedule
-    of another topology.
+    A switch passes on in the same step what it gets. What it sends on as often as it gets it goes
+    from host to host as one transfer; what it copies or adds up has a transfer a hop, of which only
+    what leaves hosts is chained, step by step; ``hop_by_hop`` all that it sends has. Raises
+    ValueError for a schedule of another topology.
 
     >>> from ocs_codesign.core.collective import Collective
     >>> from ocs_codesign.core.network import Network
-    >>> from ocs_codesign.core.network import direct_routes
+    >>> from ocs_codesign.core.network import Routes, direct_routes
     >>> from ocs_codesign.core.schedule import Schedule
     >>> ring = Network(3, 3, [0, 1, 2], [1, 2, 0], [1, 1, 1])
     >>> columns = [0, 1, 2, 2, 0, 1], [0] * 6, [1] * 6, [0, 1, 2, 0, 1, 2], [1, 1, 1, 2, 2, 2]
@@ -73,6 +76,8 @@ def transfers_of_schedule(
         schedule.lo,
         schedule.hi,
     )
+    if schedule.num_hosts < topology.num_nodes and not hop_by_hop:
+        rows, routes = _end_to_end(rows, routes, schedule.num_hosts)
     units = max(demand.message_units for demand in schedule.demands) * schedule.chunks_per_unit
     sequence = _Sequence(chained, barriers, addition_ticks)
     return _made(rows, routes, schedule.num_hosts, exact(message_bytes) / units, sequence)
@@ -167,6 +172,56 @@ class _Rows:
     def at(self, order: NDArray[np.int64]) -> _Rows:
         """Some of the rows."""
         return _Rows(*(column[order] for column in self.columns()))
+
+
+def _end_to_end(rows: _Rows, routes: Routes, num_hosts: int) -> tuple[_Rows, Routes]:
+    """Rows that switches only pass on as rows from host to host, over routes of their own."""
+    following = _passed_on(rows, num_hosts)
+    begins = np.ones(len(following), dtype=bool)
+    begins[following[following >= 0]] = False
+    hops = [np.flatnonzero(begins)]
+    while (hops[-1] >= 0).any():
+        hops.append(np.where(hops[-1] >= 0, following[hops[-1]], -1))
+    chain = np.stack(hops[:-1] or hops, axis=1)
+    is_left = np.ones(len(following) + 1, dtype=bool)
+    is_left[chain] = False
+    round_trips = np.flatnonzero(is_left[:-1])
+    alone = np.full((len(round_trips), chain.shape[1]), -1)
+    alone[:, 0] = round_trips
+    chain = np.concatenate([chain, alone])
+    chain = chain[np.argsort(chain[:, 0])]
+    kept, last = rows.at(chain[:, 0]), chain[np.arange(len(chain)), (chain >= 0).sum(axis=1) - 1]
+    key = np.where(chain >= 0, rows.link[chain] + 1, 0)
+    # To the next hosts first, so that not all send to one.
+    path = row_numbers((rows.receiver[last] - kept.sender) % num_hosts, *key.T)
+    _, example = np.unique(path, return_index=True)
+    logical = key[example]
+    at, links = np.nonzero(logical)[0], logical[logical > 0] - 1
+    run, place = places(routes.start[links], np.diff(routes.start)[links])
+    start = starts_of(np.bincount(at[run], minlength=len(example)))
+    ends = kept.sender[example], rows.receiver[last[example]]
+    joins = Topology(routes.topology.num_nodes, *ends)
+    paths = Routes(joins, routes.network, start, routes.link[place], hosts_forward=True)
+    joined = replace(kept, link=path.astype(np.int32), receiver=rows.receiver[last])
+    return joined, paths
+
+
+def _passed_on(rows: _Rows, num_hosts: int) -> NDArray[np.int64]:
+    """The row with which a switch sends on what each brings it, -1 where it copies or adds up."""
+    chunks = (rows.step, rows.adds, rows.item, rows.lo, rows.hi)
+    ends = (rows.receiver, rows.sender)
+    stay = row_numbers(*(np.tile(column, 2) for column in chunks), np.concatenate(ends))
+    enters, leaves = stay.reshape(2, -1)
+    is_even = np.bincount(enters, minlength=len(stay)) == np.bincount(leaves, minlength=len(stay))
+    enters, leaves = (
+        np.where((end >= num_hosts) & is_even[at], at, -1)
+        for end, at in zip(ends, (enters, leaves), strict=True)
+    )
+    before = told_apart(enters, leaves, np.arange(len(enters)))
+    following = np.full(len(enters), -1)
+    out = np.flatnonzero(leaves >= 0)
+    following[before[out]] = out
+    return following
 
 
 def transfer_of(

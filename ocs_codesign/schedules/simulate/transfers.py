@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.core.network import MAX_LATENCY
 from ocs_codesign.core.quantities import exact
 
 if TYPE_CHECKING:
@@ -199,6 +201,17 @@ def _check_paths(transfers: Transfers) -> None:
 # TimingRules: what a message costs on the links and at the nodes of a network, in whole ticks.
 
 
+FINE_TICK_S = Fraction(1, 10**14)
+"""What a byte takes is many of these."""
+
+
+def with_fine_ticks(network: Network) -> Network:
+    """The network with ticks so fine that cutting off what is less does not matter."""
+    factor = ceil(network.tick_s / FINE_TICK_S)
+    factor = max(1, min(factor, MAX_LATENCY // max(1, int(network.latency.max(initial=0)))))
+    return network.changed(latency=network.latency * factor, tick_s=network.tick_s / factor)
+
+
 MEMORY_ACCESSES = 3
 """A byte that is added is read twice and written once."""
 
@@ -213,7 +226,8 @@ class TimingRules:
     the link is free when the message has arrived. The next of a pair of ranks waits until the one
     before has arrived, or, if ``pipelined``, only queues behind it. On a path of many links a
     message goes on when it has come whole, or, if ``cut_through``, as soon as its head has.
-    ``in_doubles`` computes S / r in doubles, as ASTRA-sim does. A send and a receive each take the
+    ``in_doubles`` computes S / r in doubles, as ASTRA-sim does; if it ``rounds_up``, a part of a
+    tick is all of it, so that nothing is faster than its links. A send and a receive each take the
     processor of their node ``overhead_ticks``; all ports of a node together inject
     ``injection_Bps``; a byte that is added takes MEMORY_ACCESSES at ``memory_Bps``; None is no
     limit. Raises ValueError for rates that are not positive and a negative overhead.
@@ -224,6 +238,7 @@ class TimingRules:
     pipelined: bool = False
     cut_through: bool = False
     in_doubles: bool = False
+    rounds_up: bool = False
     overhead_ticks: int = 0
     injection_Bps: Fraction | None = None  # noqa: N815
     memory_Bps: Fraction | None = None  # noqa: N815
@@ -281,7 +296,7 @@ class TimingRules:
     def _ticks(
         self, sizes: NDArray[np.int64], chunk_bytes: Fraction, rate: Fraction, latency: int = 0
     ) -> NDArray[np.int64]:
-        """floor(latency + size / rate) of every size in chunks; the rate is in bytes a tick."""
+        """latency + size / rate of every size in chunks, in whole ticks; a rate is bytes a tick."""
         if self.in_doubles:
             each = [
                 int(latency + float(size * chunk_bytes) / float(rate)) for size in sizes.tolist()
@@ -289,7 +304,8 @@ class TimingRules:
         else:
             a_chunk = chunk_bytes / rate
             over, under = a_chunk.numerator, a_chunk.denominator
-            each = [latency + size * over // under for size in sizes.tolist()]
+            more = under - 1 if self.rounds_up else 0
+            each = [latency + (size * over + more) // under for size in sizes.tolist()]
         if max(each, default=0) >= 2**62:
             raise ValueError(f"a message takes {max(each)} ticks of a link: at most 2^62 count")
         return np.array(each, dtype=np.int64)

@@ -7,20 +7,21 @@ whole chunks, split into walks and copied from one source of every orbit to all 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.symmetry import quotient_and_images
-from ocs_codesign.core.cost import Cost, undominated
+from ocs_codesign.core.cost import undominated
 from ocs_codesign.core.given import takes_topology
 from ocs_codesign.core.lp import DEFAULT_OPTIONS, Options, Status, solve
 from ocs_codesign.core.lp.program import AUTO, IPX
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.schedules.paths.certificates import as_prices
+from ocs_codesign.schedules.stepped.answers import SteppedAnswer
 from ocs_codesign.schedules.stepped.time_network import (
     chunk_flow,
     common_denominator,
@@ -118,30 +119,6 @@ MAX_ARCS = 8_000_000
 _MAX_PRICE = 10_000
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class SteppedPlan:
-    """An all-to-all schedule with its cost, and the t_b that none of so many steps can beat.
-
-    ``bound`` holds for ``num_steps`` steps, of which the schedule may leave some unused.
-    """
-
-    schedule: Schedule
-    num_steps: int
-    cost: Cost
-    bound: Fraction
-
-    @property
-    def gap(self) -> Fraction:
-        """How far t_b may be above the least possible, relative to the bound."""
-        return self.cost.t_b / self.bound - 1
-
-    @property
-    def is_optimal(self) -> bool:
-        """Whether no schedule of so many steps has a smaller t_b."""
-        return self.cost.t_b == self.bound
-
-
 @takes_topology
 def alltoall_schedule(
     topology: Topology,
@@ -155,7 +132,7 @@ def alltoall_schedule(
     >>> alltoall_schedule(CompleteBipartite(2).topology())
     Schedule(alltoall, 24 sends in 2 steps, 8 chunks a shard, Topology(4 nodes, 8 links, degree 2))
     """
-    return stepped_plan(topology, num_steps, max_chunks, options).schedule
+    return stepped_plan(topology, num_steps, max_chunks, options).best
 
 
 @takes_topology
@@ -164,7 +141,7 @@ def stepped_plan(
     num_steps: int | None = None,
     max_chunks: int = MAX_CHUNKS,
     options: Options = DEFAULT_OPTIONS,
-) -> SteppedPlan:
+) -> SteppedAnswer:
     """An all-to-all schedule of at most ``num_steps`` steps (default: the diameter), and its bound.
 
     Pieces are cut into at most ``max_chunks`` chunks. Large programs, and those that the solver
@@ -191,7 +168,7 @@ def stepped_plan(
     return best
 
 
-def _plan_of(topology: Topology, steps: int, max_chunks: int, options: Options) -> SteppedPlan:
+def _plan_of(topology: Topology, steps: int, max_chunks: int, options: Options) -> SteppedAnswer:
     """The plan whose program has exactly so many steps."""
     whole, group, distance = checked_size(topology, steps, max_chunks, "num_steps")
     network = time_network(whole, distance, steps)
@@ -199,8 +176,8 @@ def _plan_of(topology: Topology, steps: int, max_chunks: int, options: Options) 
     flow = chunk_flow(network, smooth, max_chunks)
     schedule = assemble(topology, whole.sources, flow.chunks, walks_of(network, flow), group)
     schedule = _without_idle_steps(schedule)
-    cost = Cost(schedule.num_steps, topology.t_b(sum(schedule.max_loads(), Fraction(0))))
-    return SteppedPlan(schedule, steps, cost, topology.t_b(bound))
+    t_b = topology.t_b(sum(schedule.max_loads(), Fraction(0)))
+    return SteppedAnswer(t_b, topology.t_b(bound), num_steps=steps, schedule=schedule)
 
 
 def _without_idle_steps(schedule: Schedule) -> Schedule:
@@ -276,7 +253,7 @@ def alltoall_frontier(
     max_steps: int,
     max_chunks: int = MAX_CHUNKS,
     options: Options = DEFAULT_OPTIONS,
-) -> list[SteppedPlan]:
+) -> list[SteppedAnswer]:
     """Plans of the diameter to ``max_steps`` steps whose cost no other's dominates.
 
     It stops early when a plan is as fast as any number of steps allows (``throughput``). The time
@@ -292,7 +269,7 @@ def alltoall_frontier(
     from ocs_codesign.schedules.paths.throughput import throughput
 
     least = throughput(topology, options).bound
-    plans: list[SteppedPlan] = []
+    plans: list[SteppedAnswer] = []
     for num_steps in range(diameter, max_steps + 1):
         plans.append(_plan_of(topology, num_steps, max_chunks, options))
         if plans[-1].cost.t_b == least:

@@ -12,18 +12,19 @@ import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
 from ocs_codesign.core.bounds import topology_bound
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.symmetry import automorphisms
-from ocs_codesign.core.cost import Cost, undominated
+from ocs_codesign.core.cost import undominated
 from ocs_codesign.core.given import takes_topology
 from ocs_codesign.core.lp import Options, Status
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.schedules.breadth_first.assembly import bfb_of_chunks
+from ocs_codesign.schedules.stepped.answers import SteppedAnswer, count
 from ocs_codesign.schedules.stepped.exact_program import broadcasts, relaxation, search
 from ocs_codesign.verification.schedules import verify
 
@@ -101,8 +102,7 @@ class Half:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Gather:
+class Gather(NamedTuple):
     """An allgather; sums of largest link loads, in shards a unit of speed, that prove its worth.
 
     No schedule of so many steps and chunks has less than ``bound``. ``end`` is how the search of
@@ -237,34 +237,6 @@ _ENDS = {
 }
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class ExactAnswer:
-    """The best schedule found, if there is one, and what no schedule can beat.
-
-    ``status`` says in a sentence how it ended. ``bound`` is the proven least t_b for that many
-    steps and chunks: ``limit`` rounded up to whole chunks, or more if branch and bound says so
-    (in floats, of integers). ``limit`` is proven in rationals for any number of chunks. Both are
-    None when there are fewer steps than the diameter, as then there is no schedule at all. An
-    allreduce's are those of a reduce-scatter and then an allgather. ``solvers`` names those that
-    have solved something so far.
-    """
-
-    num_steps: int
-    num_chunks: int
-    status: str
-    schedule: Schedule | None = None
-    cost: Cost | None = None
-    bound: Fraction | None = None
-    limit: Fraction | None = None
-    solvers: tuple[str, ...] = ()
-
-    @property
-    def is_optimal(self) -> bool:
-        """Whether the schedule is proven to be the best for that many steps and chunks."""
-        return self.cost is not None and self.cost.t_b == self.bound
-
-
 @takes_topology
 def exact_schedule(
     topology: Topology,
@@ -272,7 +244,7 @@ def exact_schedule(
     num_chunks: int,
     collective: Collective | str = Collective.ALLGATHER,
     options: Options = MINUTE,
-) -> ExactAnswer:
+) -> SteppedAnswer:
     """The schedule of at most so many steps with the least t_b, of shards cut into so many chunks.
 
     It is verified. When the time limit is reached, or the memory, the answer holds the best
@@ -295,7 +267,7 @@ def exact_answers(
     num_chunks: int,
     collective: Collective | str = Collective.ALLGATHER,
     options: Options = MINUTE,
-) -> Iterator[ExactAnswer]:
+) -> Iterator[SteppedAnswer]:
     """The exact answer of every number of steps, from the fewest that there are to ``max_steps``.
 
     Ends early when no schedule of the topology can have a smaller t_b. The time limit is for all of
@@ -317,7 +289,7 @@ def exact_frontier(
     num_chunks: int,
     collective: Collective | str = Collective.ALLGATHER,
     options: Options = MINUTE,
-) -> list[ExactAnswer]:
+) -> list[SteppedAnswer]:
     """The undominated ones of ``exact_answers``, ascending in steps.
 
     Empty if ``max_steps`` is less than the collective takes.
@@ -326,14 +298,10 @@ def exact_frontier(
     >>> [str(one.cost.t_b) for one in exact_frontier(Kautz(2, 1).topology(), 5, 2)]
     ['1', '5/6']
     """
-    return undominated(exact_answers(topology, max_steps, num_chunks, collective, options), cost_of)
-
-
-def cost_of(answer: ExactAnswer) -> Cost:
-    """The cost of an answer; ValueError with its status if it has no schedule."""
-    if answer.cost is None:
-        raise ValueError(answer.status)
-    return answer.cost
+    return undominated(
+        exact_answers(topology, max_steps, num_chunks, collective, options),
+        lambda answer: answer.cost,
+    )
 
 
 @takes_topology
@@ -363,7 +331,7 @@ def fractional_bound(
 
 def _answers(
     halves: Halves, collective: Collective, max_steps: int, options: Options
-) -> Iterator[ExactAnswer]:
+) -> Iterator[SteppedAnswer]:
     least = topology_bound(halves.topology, collective, halves.diameter)
     if max_steps > least.steps + MAX_MORE_STEPS:
         raise ValueError(
@@ -378,16 +346,18 @@ def _answers(
         halves.give(left)
         answer = _answer(halves, collective, steps)
         yield answer
-        if cost_of(answer).t_b == least.t_b:
+        if answer.value == least.t_b:
             return
 
 
-def _answer(halves: Halves, collective: Collective, num_steps: int) -> ExactAnswer:
+def _answer(halves: Halves, collective: Collective, num_steps: int) -> SteppedAnswer:
     splits = halves.splits(collective, num_steps)
     num_chunks = halves.num_chunks
     if not splits:
-        status = f"no schedule: {_too_few(halves, collective, num_steps)}"
-        return ExactAnswer(num_steps, num_chunks, status)
+        why = _too_few(halves, collective, num_steps)
+        return SteppedAnswer(
+            None, Fraction(0), stopped=why, num_steps=num_steps, num_chunks=num_chunks
+        )
     topology = halves.topology
     rounded = {split: sum(map(halves.whole, split), Fraction(0)) for split in splits}
     best = _best(halves, rounded)
@@ -396,12 +366,17 @@ def _answer(halves: Halves, collective: Collective, num_steps: int) -> ExactAnsw
     verdict = verify(schedule)
     if not verdict.ok:
         raise RuntimeError(f"the exact schedule is wrong: {verdict.witness}")
-    bound, limit = topology.t_b(min(rounded.values())), topology.t_b(limit)
-    cost = verdict.cost
     end = next((gather.end for gather in best if gather.end is not Status.OPTIMAL), Status.OPTIMAL)
-    status = _status(cost, num_steps, num_chunks, bound, limit, end)
-    solvers = tuple(sorted(halves.solvers))
-    return ExactAnswer(num_steps, num_chunks, status, schedule, cost, bound, limit, solvers)
+    return SteppedAnswer(
+        verdict.cost.t_b,
+        topology.t_b(min(rounded.values())),
+        stopped=_ENDS.get(end, "the solver failed"),
+        num_steps=num_steps,
+        schedule=schedule,
+        num_chunks=num_chunks,
+        limit=topology.t_b(limit),
+        solvers=tuple(sorted(halves.solvers)),
+    )
 
 
 def _best(halves: Halves, bounds: dict[tuple[Half, ...], Fraction]) -> list[Gather]:
@@ -426,28 +401,10 @@ def _combined(gathers: list[Gather], collective: Collective) -> Schedule:
     return scatter if collective == Collective.REDUCE_SCATTER else scatter.then(gathers[1].schedule)
 
 
-def _status(
-    cost: Cost, num_steps: int, num_chunks: int, bound: Fraction, limit: Fraction, end: Status
-) -> str:
-    steps = _count(num_steps, "step")
-    if cost.t_b == limit:
-        return f"optimal: no schedule of {steps} has less than t_b {cost.t_b}"
-    least = f"no schedule of {steps} and {_count(num_chunks, 'chunk')} a shard has less than t_b"
-    if cost.t_b == bound:
-        return f"optimal: {least} {bound} (with any number of chunks: {limit})"
-    gap = float(cost.t_b / bound - 1)
-    why = _ENDS.get(end, "the solver failed")
-    return f"{why}: t_b {cost.t_b} was found, {least} {bound} (gap {gap:.2%})"
-
-
 def _too_few(halves: Halves, collective: Collective, num_steps: int) -> str:
     least = halves.diameter * (2 if collective == Collective.ALLREDUCE else 1)
-    steps, are = _count(num_steps, "step"), "is" if num_steps == 1 else "are"
+    steps, are = count(num_steps, "step"), "is" if num_steps == 1 else "are"
     return f"{steps} {are} too few, {collective.name} takes at least {least} here"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _checked(

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, inf, lcm
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -28,8 +28,7 @@ CLOSE = 1e-6
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Relaxation:
+class Relaxation(NamedTuple):
     """The least sum of times in shards for any number of chunks, in 1 / ``model.unit``; proven.
 
     ``solver`` is the one that solved it.
@@ -41,8 +40,7 @@ class Relaxation:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class Found(NamedTuple):
     """What branch and bound found: sends (chunks x sends, boolean), and what none can be below.
 
     ``end`` says how the ``solver`` ended.
@@ -146,7 +144,7 @@ _NO_LIMIT = 2**30
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class TimeExpanded:
+class _TimeExpanded:
     """What leads where, whatever it carries: arcs for links x steps, then for staying."""
 
     num_nodes: int
@@ -155,7 +153,7 @@ class TimeExpanded:
     head: NDArray[np.int64]
 
     @classmethod
-    def of(cls, topology: Topology, num_steps: int) -> TimeExpanded:
+    def of(cls, topology: Topology, num_steps: int) -> _TimeExpanded:
         """The graph of a topology over so many steps."""
         width = num_steps + 1
         before = np.arange(num_steps)
@@ -223,8 +221,7 @@ MAX_UNIT = 2**16
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class SendRows:
+class SendRows(NamedTuple):
     """Some constraints: entries, rows counted from 0 in the order of ``lower`` and ``upper``."""
 
     row: NDArray[np.int64]
@@ -248,7 +245,7 @@ class Broadcasts:
 
     topology: Topology
     num_steps: int
-    graph: TimeExpanded
+    graph: _TimeExpanded
     roots: NDArray[np.int64]
     link_class: NDArray[np.int64]
     unit: int
@@ -421,12 +418,7 @@ def assembled(
 
 
 def broadcasts(topology: Topology, num_steps: int, *, invariant: bool) -> Broadcasts:
-    """The sends of an allgather in at most so many steps; invariant ones if there is a symmetry.
-
-    >>> from ocs_codesign.graphs.families.rings import UniRing
-    >>> broadcasts(UniRing(1, 4).topology(), 3, invariant=True).num_sends
-    6
-    """
+    """The sends of an allgather in at most so many steps; invariant ones if there is a symmetry."""
     roots = np.arange(topology.num_nodes)
     link_class = np.arange(topology.num_links)
     if invariant and topology.symmetry is not None:
@@ -444,7 +436,7 @@ def broadcasts(topology: Topology, num_steps: int, *, invariant: bool) -> Broadc
     can_send = useful[:, :, None] & before
     send_of = np.where(can_send, np.cumsum(can_send).reshape(can_send.shape) - 1, -1)
     root, link, at_step = np.nonzero(can_send)
-    graph = TimeExpanded.of(topology, num_steps)
+    graph = _TimeExpanded.of(topology, num_steps)
     return Broadcasts(
         topology, num_steps, graph, roots, link_class, unit, root, link, at_step + 1, send_of
     )

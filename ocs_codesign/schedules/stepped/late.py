@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, inf, isfinite, lcm
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from ocs_codesign.core.lp.program import SIMPLEX
 from ocs_codesign.core.progress import tell
 from ocs_codesign.schedules.breadth_first.assembly import bfb_of_chunks
 from ocs_codesign.schedules.breadth_first.loads import bfb_loads, num_chunks_for
+from ocs_codesign.schedules.stepped.answers import SteppedAnswer
+from ocs_codesign.schedules.stepped.arrivals import late_arrivals
 from ocs_codesign.schedules.stepped.exact import MINUTE, allgather_of
 from ocs_codesign.schedules.stepped.exact_program import (
     CLOSE,
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.core.cost import Cost
     from ocs_codesign.core.lp import ExactSolution, LinearProgram, Options
     from ocs_codesign.core.schedule import Schedule
     from ocs_codesign.core.topology import Topology
@@ -124,8 +125,7 @@ def _numbers(max_chunks: int) -> Iterator[int]:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Arrivals:
+class Arrivals(NamedTuple):
     """Of the root at a position of the model, the step at which every node gets a part, 0 for it.
 
     ``sends`` are those of the model that may bring it: from who has it earlier.
@@ -247,8 +247,7 @@ _MAX_DENOMINATOR = 2**20
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Mixed:
+class Mixed(NamedTuple):
     """A master, and a sum of times in shards that no schedule has less than, in 1 / unit."""
 
     master: Master
@@ -360,35 +359,8 @@ MAX_SENDS = 2_000_000
 _SHARE = 0.75
 """Of the time limit, for columns."""
 
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class LateAnswer:
-    """The verified schedule of at most ``num_steps`` steps, and what no other has less than.
-
-    ``bound`` is the proven least t_b for that many steps, in any chunks (by branch and bound in
-    floats, of integers).
-    """
-
-    num_steps: int
-    schedule: Schedule
-    cost: Cost
-    bound: Fraction
-
-    @property
-    def is_optimal(self) -> bool:
-        """Whether no schedule of so many steps has a lower t_b, whatever its chunks."""
-        return self.cost.t_b == self.bound
-
-    @property
-    def status(self) -> str:
-        """In a sentence, how good it is."""
-        steps = f"{self.num_steps} step{'s' * (self.num_steps != 1)}"
-        if self.is_optimal:
-            return f"optimal: no schedule of {steps} has less than t_b {self.bound}"
-        gap = float(self.cost.t_b / self.bound - 1)
-        least = f"no schedule of {steps} has less than t_b {self.bound}"
-        return f"t_b {self.cost.t_b} was found, {least} (gap {gap:.2%})"
+WHOLE_ITEMS = 32
+"""Nodes from which on items arrive whole, by a search: with fewer, parts of them must be late."""
 
 
 @takes_topology
@@ -398,20 +370,16 @@ def late_schedule(
     collective: Collective | str = Collective.ALLGATHER,
     options: Options = MINUTE,
     max_chunks: int = MAX_CHUNKS,
-) -> LateAnswer:
+) -> SteppedAnswer:
     """The schedule of at most so many steps with the least t_b, in up to ``max_chunks`` a shard.
 
-    Data may take longer paths than BFB's shortest ones, and arrive later. An allreduce is the best
+    Data may take longer paths than BFB's shortest ones, and arrive later: from WHOLE_ITEMS nodes on
+    every item in one step, by a search of so many moves; with fewer in parts, by a program and its
+    time limit, with the proven bound of so many steps. An allreduce is the best
     reduce-scatter and then allgather that take so many steps in all. When the time limit is
     reached, the answer holds the best that was found, BFB at worst. Raises ValueError for an
     all-to-all, too few steps, fewer than two nodes, a topology that is not strongly connected or
     is too large, SolverUnavailableError if the solver cannot take a program.
-
-    >>> from ocs_codesign.graphs.families.shifts import GeneralizedKautz, Kautz
-    >>> late_schedule(Kautz(2, 1).topology(), 3).cost
-    Cost(steps=3, t_b=Fraction(5, 6))
-    >>> late_schedule(GeneralizedKautz(2, 12).topology(), 4).status
-    'optimal: no schedule of 4 steps has less than t_b 29/30'
     """
     collective = Collective.parse_gathering(collective)
     if topology.num_nodes < 2:
@@ -425,7 +393,7 @@ def late_schedule(
         raise ValueError(f"{num_steps} steps: {collective.name} takes at least {least} here")
     if collective != Collective.ALLREDUCE:
         schedule, bound = halves.half(collective == Collective.REDUCE_SCATTER, num_steps, 1)
-        return LateAnswer(num_steps, schedule, schedule.synchronous_cost(), bound)
+        return _answer(num_steps, schedule, bound)
     splits = range(diameter, num_steps - diameter + 1)
     answers = []
     for done, steps in enumerate(splits):
@@ -435,7 +403,12 @@ def late_schedule(
         answers.append((scatter.then(gather), first + second))
     schedule = min((made for made, _ in answers), key=_rank)
     bound = min(bound for _, bound in answers)
-    return LateAnswer(num_steps, schedule, schedule.synchronous_cost(), bound)
+    return _answer(num_steps, schedule, bound)
+
+
+def _answer(num_steps: int, schedule: Schedule, bound: Fraction) -> SteppedAnswer:
+    t_b = schedule.synchronous_cost().t_b
+    return SteppedAnswer(t_b, bound, num_steps=num_steps, schedule=schedule)
 
 
 class _Halves:
@@ -470,6 +443,9 @@ def _allgather(
     least = topology_bound(topology, Collective.ALLGATHER, len(loads)).t_b
     if plain.synchronous_cost().t_b == least:
         return plain, least
+    if topology.num_nodes >= WHOLE_ITEMS:
+        late = late_arrivals(topology, num_steps).schedule(max_chunks)
+        return min(plain, late, key=_rank), least
     model = broadcasts(topology, num_steps, invariant=True)
     if model.send_of.size > MAX_SENDS:
         raise ValueError(

@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
 import numpy as np
 
@@ -98,15 +98,7 @@ def num_arcs(quotient: Quotient, distance: NDArray[Any], num_steps: int) -> int:
 
 
 def time_network(quotient: Quotient, distance: NDArray[Any], num_steps: int) -> TimeNetwork:
-    """The time network of so many steps; ``distance`` (sources x N) is in hops from each source.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.graphs.families.rings import UniRing
-    >>> ring = UniRing(1, 3).topology()
-    >>> network = time_network(quotient(ring), ring.distances()[:1], 2)
-    >>> [column.tolist() for column in (network.step, network.tail, network.head, network.link)]
-    [[1, 2, 2, 2], [0, 0, 1, 1], [1, 1, 1, 2], [0, 0, -1, 1]]
-    """
+    """The time network of so many steps; ``distance`` (sources x N) is in hops from each source."""
     return _network(quotient, distance, num_steps, num_steps)
 
 
@@ -142,15 +134,7 @@ def _network(
 
 
 def stepped_program(network: TimeNetwork) -> LinearProgram:
-    """The program: a column an arc, then U of every phase; a row a state, then ``network.row``.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.graphs.families.rings import UniRing
-    >>> ring = UniRing(1, 3).topology()
-    >>> program = stepped_program(time_network(quotient(ring), ring.distances()[:1], 2))
-    >>> program.num_rows, program.num_columns
-    (5, 6)
-    """
+    """The program: a column an arc, then U of every phase; a row a state, then ``network.row``."""
     from scipy.sparse import csr_matrix
 
     quotient, arcs, phases = network.quotient, network.num_arcs, network.num_phases
@@ -190,13 +174,6 @@ def stepped_bound(network: TimeNetwork, prices: NDArray[np.int64]) -> Fraction:
     A piece pays at least its cheapest walk, and the links of a phase have been paid for at most
     U * (sum of price * speed): cheapest walks of all pieces / the dearest phase. Source: duality
     of the linear program above. Raises ValueError for prices that prove nothing or are too large.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.graphs.families.rings import UniRing
-    >>> ring = UniRing(1, 3).topology()
-    >>> network = time_network(quotient(ring), ring.distances()[:1], 2)
-    >>> stepped_bound(network, np.ones(2, dtype=np.int64))
-    Fraction(3, 1)
     """
     quotient = network.quotient
     if len(prices) != network.num_rows or prices.min() < 0 or not prices.any():
@@ -230,8 +207,7 @@ _FINE_CUTS = (180, 240, 360, 480, 720, 1260, 2520, 5040)
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class ChunkFlow:
+class _ChunkFlow(NamedTuple):
     """A flow of ``chunks`` a piece, ``amount`` (int64) over every arc; ``loads`` of its phases.
 
     Loads are the largest of a link orbit's, in pieces a unit of speed.
@@ -243,8 +219,7 @@ class ChunkFlow:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Walks:
+class Walks(NamedTuple):
     """Chunks [lo, hi) of the piece of a source for ``node``, and the way they take together.
 
     int64 columns; ``via`` (int32, walks x steps) is the link crossed at every step, -1 for none.
@@ -268,18 +243,8 @@ def conserved(network: TimeNetwork, wish: NDArray[np.float64]) -> NDArray[np.flo
     return flow
 
 
-def chunk_flow(network: TimeNetwork, flow: NDArray[np.float64], max_chunks: int) -> ChunkFlow:
-    """The best flow of at most ``max_chunks`` chunks a piece that was found by rounding ``flow``.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.schedules.stepped.time_network import time_network
-    >>> from ocs_codesign.graphs.families.rings import BiRing
-    >>> ring = BiRing(2, 4).topology()
-    >>> network = time_network(quotient(ring), ring.distances()[:1], 2)
-    >>> whole = chunk_flow(network, conserved(network, np.zeros(network.num_arcs)), 4)
-    >>> whole.chunks, [str(load) for load in whole.loads]
-    (2, ['1', '1'])
-    """
+def chunk_flow(network: TimeNetwork, flow: NDArray[np.float64], max_chunks: int) -> _ChunkFlow:
+    """The best flow of at most ``max_chunks`` chunks a piece found by rounding ``flow``."""
     last = common_denominator(flow, max_chunks) or max_chunks
     tries = [_rounded(network, flow, cut) for cut in (*_CUTS, *_FINE_CUTS, last) if cut <= last]
     return min(tries, key=lambda found: (sum(found.loads), found.chunks))
@@ -304,7 +269,7 @@ def _is_whole(values: NDArray[np.float64]) -> bool:
     return bool(np.abs(values - np.rint(values)).max(initial=0) < _CLOSE)
 
 
-def walks_of(network: TimeNetwork, flow: ChunkFlow) -> Walks:
+def walks_of(network: TimeNetwork, flow: _ChunkFlow) -> Walks:
     """The walks that make up a flow, freed of ways that come back to where they were."""
     quotient, amount = network.quotient, flow.amount.copy()
     nodes, pieces = quotient.topology.num_nodes, quotient.num_sources
@@ -331,7 +296,7 @@ def walks_of(network: TimeNetwork, flow: ChunkFlow) -> Walks:
     return Walks(source, node, lo, hi, via)
 
 
-def _rounded(network: TimeNetwork, flow: NDArray[np.float64], chunks: int) -> ChunkFlow:
+def _rounded(network: TimeNetwork, flow: NDArray[np.float64], chunks: int) -> _ChunkFlow:
     """A flow of whole chunks close to ``flow``."""
     moves = network.link >= 0
     row, rows, speed = network.row[moves], network.num_rows, network.row_speed()
@@ -363,7 +328,7 @@ def _rounded(network: TimeNetwork, flow: NDArray[np.float64], chunks: int) -> Ch
         )
         for here in total
     )
-    return ChunkFlow(chunks, amount, loads)
+    return _ChunkFlow(chunks, amount, loads)
 
 
 # The time-stepped program without a solver, for large networks: a game of routing and prices.
@@ -383,24 +348,18 @@ PRICE_RATE, ROUTE_RATE = 0.5, 0.3
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Goal:
+class _Goal(NamedTuple):
     """How close to the bound is close enough, and how many rounds are played for it at most."""
 
     gap: float
     rounds: int
 
 
-def goal(options: Options) -> Goal:
-    """The gap of the options, CLOSE by default; the gap shrinks about as the rounds grow.
-
-    >>> from ocs_codesign.core.lp import Options
-    >>> goal(Options()), goal(Options(relative_gap=3e-4)).rounds, goal(Options(relative_gap=0)).gap
-    (Goal(gap=0.0008, rounds=1250), 3333, 0)
-    """
+def goal(options: Options) -> _Goal:
+    """The gap of the options, CLOSE by default; the gap shrinks about as the rounds grow."""
     gap = CLOSE if options.relative_gap is None else options.relative_gap
     patience = min(max(CLOSE / gap, 1.0), MOST_PATIENT) if gap else MOST_PATIENT
-    return Goal(gap, round(MAX_ROUNDS * patience))
+    return _Goal(gap, round(MAX_ROUNDS * patience))
 
 
 def soft_optimum(
@@ -410,14 +369,6 @@ def soft_optimum(
 
     Ends when the two are within the gap of the options (default CLOSE), after MAX_ROUNDS, more for
     a smaller gap, or out of time.
-
-    >>> from ocs_codesign.core.compute.symmetry import quotient
-    >>> from ocs_codesign.schedules.stepped.time_network import time_network
-    >>> from ocs_codesign.graphs.families.rings import Hypercube
-    >>> cube = Hypercube(3).topology()
-    >>> flow, bound = soft_optimum(time_network(quotient(cube), cube.distances()[:1], 3))
-    >>> round(float(flow.sum()), 6), bound
-    (21.0, Fraction(4, 1))
     """
     game = played(network, options)
     return game.best, game.bound

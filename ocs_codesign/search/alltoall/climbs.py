@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 
 from ocs_codesign.core.bounds import hop_sum, moore_steps
+from ocs_codesign.core.compute.integers import divisors
 from ocs_codesign.core.compute.kernels import compiled, for_work
 from ocs_codesign.core.progress import tell
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.graphs.families.cayley import Lift
 from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.search.alltoall.kernels import NEVER, climb, even_hops, spread
-from ocs_codesign.search.bases import cayley_recipe, divisors
+from ocs_codesign.search.bases import cayley_recipe
 from ocs_codesign.search.generators import multiplication_table, words_of
 from ocs_codesign.search.small_groups import groups_of_order
 

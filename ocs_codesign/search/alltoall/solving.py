@@ -8,7 +8,7 @@ everything by hops, sketches what these do not rule out, and settles what is lef
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from ocs_codesign.core.compute.symmetry import quotient
 from ocs_codesign.core.lp import SolverUnavailableError
+from ocs_codesign.core.proven import Proven
 from ocs_codesign.core.quantities import exact
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.graphs.expansions.reverse import Transpose
@@ -49,21 +50,6 @@ _ERROR = Fraction(1, 1000)
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Solved:
-    """An all-to-all time in M/B, what is proven that none can be below, and how they were found."""
-
-    time: Fraction
-    bound: Fraction
-    method: str
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether no routing takes less."""
-        return self.time == self.bound
-
-
-@final
 class Solving:
     """Times of one search, remembered by topology up to reversal, which takes as long.
 
@@ -80,9 +66,9 @@ class Solving:
         self.stopped: str | None = None
         self._options = options
         self._quotients: dict[Recipe, Quotient] = {}
-        self._sketches: dict[Recipe, Solved] = {}
+        self._sketches: dict[Recipe, Proven[Fraction]] = {}
         self._settled = {
-            alltoall_graph(recipe): Solved(time, time, STORED)
+            alltoall_graph(recipe): Proven(time, time, STORED)
             for recipe, time in (times or {}).items()
         }
         self._columns_left = list(_MAX_COLUMNS)
@@ -101,7 +87,7 @@ class Solving:
         """Whether its time is known, as well as it is found here."""
         return alltoall_graph(recipe) in self._settled
 
-    def sketch(self, recipe: Recipe) -> Solved | None:
+    def sketch(self, recipe: Recipe) -> Proven[Fraction] | None:
         """A time to about a fiftieth, and a better bound; None if that takes too long.
 
         What is known better is told as it is known.
@@ -121,7 +107,7 @@ class Solving:
             self._sketches[graph] = found
         return self._sketches[graph]
 
-    def settle(self, recipe: Recipe) -> Solved | None:
+    def settle(self, recipe: Recipe) -> Proven[Fraction] | None:
         """The exact time, or to about a thousandth if the program is large; None if too large.
 
         None too if the solver cannot take it or memory ends: ``stopped`` says so.
@@ -151,7 +137,7 @@ class Solving:
         if not self.is_settled(recipe) and not self.is_small(recipe):
             return None
         found = self.settle(recipe)
-        return found.time if found is not None and found.is_exact else None
+        return found.value if found is not None and found.is_optimal else None
 
     def error(self, recipe: Recipe) -> Fraction:
         """How far a settled time may be above the least, relative to it."""
@@ -164,12 +150,12 @@ class Solving:
             self._quotients[graph] = quotient(graph.topology())
         return self._quotients[graph]
 
-    def _tried(self, solve: Callable[[Options], Throughput]) -> Solved | None:
+    def _tried(self, solve: Callable[[Options], Throughput]) -> Proven[Fraction] | None:
         """What is solved in what is left of the time, which is taken from it; None if refused."""
         began = time.monotonic()
         try:
             found = solve(self._options)
-            return Solved(found.time, found.bound, found.method)
+            return Proven(found.value, found.bound, found.proof)
         except SolverUnavailableError as error:
             self.stopped = self.stopped or str(error)
         except MemoryError:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.schedules.design import Design
     from ocs_codesign.search.catalogue.store import Catalogue
+    from ocs_codesign.search.pool import Pools
 
 
 _LARGEST = 2**63 - 1
@@ -109,6 +110,24 @@ def certified(entry: Entry) -> Entry:
     return replace(entry, certificate=least)
 
 
+def as_entry(design: Design) -> Entry:
+    """A design as the catalogue stores it."""
+    recipe = design.recipe
+    entry = Entry(
+        repr(recipe),
+        recipe.label(),
+        recipe.num_nodes,
+        recipe.degree,
+        recipe.bidirectional,
+        recipe.reverse_symmetric,
+        design.cost_of(Collective.ALLGATHER),
+        design.cost_of(Collective.REDUCE_SCATTER),
+        design.maker,
+        design.measured,
+    )
+    return certified(entry)
+
+
 def with_time(entry: Entry, time: Fraction | None) -> Entry:
     """The entry with an all-to-all time, unless there is none, or no room: 63 bits a number."""
     if time is None or max(time.as_integer_ratio()) > _LARGEST:
@@ -168,7 +187,7 @@ class LookedUp:
 
 
 def find(
-    catalogue: Catalogue,
+    catalogue: Catalogue | Pools,
     question: Question,
     collective: Collective | str = Collective.ALLGATHER,
     *,
@@ -191,7 +210,7 @@ def find(
     return LookedUp(question, answered, collective, tuple(kept))
 
 
-def nearest(catalogue: Catalogue, question: Question) -> tuple[Question, tuple[Entry, ...]]:
+def nearest(catalogue: Catalogue | Pools, question: Question) -> tuple[Question, tuple[Entry, ...]]:
     """All that is stored for a question, or for the nearest larger N that has designs.
 
     Raises ValueError if nothing stored comes near the question.

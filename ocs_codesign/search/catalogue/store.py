@@ -195,9 +195,13 @@ class Catalogue:
         if not self.path.is_file():
             raise FileNotFoundError(f"there is no catalogue at {self.path}")
         self._writable = writable
-        mode = "rw" if writable else "ro"
-        uri = f"{self.path.resolve().as_uri()}?mode={mode}"
-        self._connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None)
+        uri = f"{self.path.resolve().as_uri()}?mode={'rw' if writable else 'ro'}"
+        try:
+            self._connection = sqlite3.connect(  # threads that share it take turns
+                uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise ValueError(f"{self.path} cannot be read as a catalogue: {error}") from None
         try:
             self._version = self._checked_version()
             if writable:
@@ -250,7 +254,8 @@ class Catalogue:
         try:
             return self._entries(question)
         finally:
-            self._connection.rollback()
+            with suppress(sqlite3.Error):  # what is damaged was said
+                self._connection.rollback()
 
     def num_entries(self, question: Question) -> int:
         """Number of entries of a question; they are not checked."""

@@ -61,7 +61,5 @@ def table_bytes(rows: list[dict[str, Any]], kind: str) -> bytes:
     try:
         table.to_parquet(buffer, index=False)
     except ImportError:
-        raise ValueError(
-            "writing Parquet needs the extra parquet: pip install 'ocs-codesign[parquet]'"
-        ) from None
+        raise ValueError("writing Parquet needs the extra parquet: pip install pyarrow") from None
     return buffer.getvalue()

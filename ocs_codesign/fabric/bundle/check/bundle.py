@@ -39,6 +39,7 @@ from ocs_codesign.fabric.bundle.check.claims import (
     ReplayedSchedule,
     check_graphs,
     check_inventory,
+    check_joined,
     check_schedule,
     derived_topology,
     first_difference,
@@ -231,8 +232,6 @@ def check_names(files: BundleFiles, fabric: Fabric, claims: list[ClaimedConfigur
         if claim.num_nodes > fabric.num_working_hosts:
             rule = f"nodes is {claim.num_nodes}: {fabric.num_working_hosts} hosts are not spare"
             files.findings.add(MANIFEST, f"configuration {claim.name}", rule)
-    for host in sorted(set(fabric.hosts) & {switch.name for switch in fabric.switches}):
-        files.wrong(FABRIC, f"{shown(host)} is a host and a switch")
 
 
 def _expected(fabric: Fabric, claims: list[ClaimedConfiguration]) -> Iterator[str]:
@@ -361,6 +360,7 @@ class _Checker:
             rows = (self.rows[before], self.rows[after])
             Plan(plant, plan_name(before, after), *rows, self.rank_of).check(self.files)
         if state is not None and state.up in self.rows:
+            check_joined(self.files, self.rows[state.up].values())
             self.work = check_work(self.files, plant, state, self.rows[state.up])
 
     def _configuration(self, plant: Plant, claim: ClaimedConfiguration) -> None:

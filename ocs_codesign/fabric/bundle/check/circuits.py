@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from ocs_codesign.fabric.bundle.check.files import BundleFiles, Row
-    from ocs_codesign.fabric.description import Fabric, PortModel, Switch
+    from ocs_codesign.fabric.description import Fabric, Switch
 
 
 # The cables of a bundle, checked row by row: which strand is plugged into which port.
@@ -92,12 +92,12 @@ class Cable:
 class Plant:
     """The cables by what they end in: switch ports with a host, and trunks by either end.
 
-    ``models`` has the port model of every plane, ``failed`` is what is said to have failed.
+    ``model`` is the name of the port model, ``failed`` is what is said to have failed.
     """
 
     fabric: Fabric
     switches: dict[str, Switch]
-    models: tuple[PortModel, ...]
+    model: str
     cables: list[Cable]
     host_at: dict[Port, Cable]
     trunk_out: dict[Port, Cable]
@@ -119,8 +119,7 @@ class Plant:
 def read_plant(files: BundleFiles, fabric: Fabric, failed: Failed) -> Plant:
     """The cables that can be plugged in; everything else in the table is a finding."""
     switches = {switch.name: switch for switch in fabric.switches}
-    models = tuple(fabric.port_model(plane) for plane in range(fabric.num_planes))
-    plant = Plant(fabric, switches, models, [], {}, {}, {}, failed)
+    plant = Plant(fabric, switches, fabric.port_model.value, [], {}, {}, {}, failed)
     hosts = {host: at for at, host in enumerate(fabric.hosts)}
     names: set[str] = set()
     used: dict[Port, int] = {}
@@ -181,14 +180,18 @@ def _name_rules(plant: Plant, hosts: dict[str, int], row: Row, *, is_trunk: bool
             yield f"cable is {shown(name)}: trunks are named as T00001"
         return
     host, plane = hosts.get(row["a_device"]), row["a_port"].removeprefix("p")
-    if host is None or not plane.isdigit() or len(plane) > 6 or int(plane) >= len(plant.models):
+    if (
+        host is None
+        or not plane.isdigit()
+        or len(plane) > 6
+        or int(plane) >= plant.fabric.num_planes
+    ):
         return
-    strands = [STRANDS[model.value] for model in plant.models]
-    here = [strand.name for strand in strands[int(plane)]]
+    here = [strand.name for strand in STRANDS[plant.model]]
     if row["a_strand"] not in here:
         return
-    before = len(hosts) * sum(len(each) for each in strands[: int(plane)])
-    number = f"C{1 + before + host * len(here) + here.index(row['a_strand']):05d}"
+    place = (int(plane) * len(hosts) + host) * len(here) + here.index(row["a_strand"])
+    number = f"C{1 + place:05d}"
     if name != number:
         yield f"cable is {shown(name)}: the cable of this strand is {number}"
 
@@ -200,16 +203,19 @@ def _host_rules(plant: Plant, hosts: Collection[str], row: Row) -> Iterator[str]
     if switch is None:
         yield f"there is no switch {shown(row['b_device'])}"
         return
-    model, plane = switch.profile.port_model, switch.plane
+    plane = switch.plane
     at = {
         "plane": (str(plane), f"{switch.name} is in plane {plane}"),
         "a_port": (f"p{plane}", f"a host's port in plane {plane} is p{plane}"),
     }
     yield from row.differences(at)
-    strands = {strand.name: strand for strand in STRANDS[model.value]}
+    listed = plant.fabric.plane_hosts[plane] if plant.fabric.plane_hosts else None
+    if listed is not None and row["a_device"] not in listed:
+        yield f"{shown(row['a_device'])} has no port in plane {plane}"
+    strands = {strand.name: strand for strand in STRANDS[plant.model]}
     strand = strands.get(row["a_strand"])
     if strand is None:
-        names = f"on {model.value} switches it is {' or '.join(strands)}"
+        names = f"on {plant.model} switches it is {' or '.join(strands)}"
         yield f"a_strand is {shown(row['a_strand'])}: {names}"
         return
     ends = {

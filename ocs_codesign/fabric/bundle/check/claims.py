@@ -15,16 +15,16 @@ from ocs_codesign.core.files.plain_text import read_plain_text
 from ocs_codesign.core.quantities import exact
 from ocs_codesign.core.shown import shown
 from ocs_codesign.core.topology import Topology
-from ocs_codesign.fabric.bundle.check.circuits import ports_of
+from ocs_codesign.fabric.bundle.check.circuits import STRANDS, ports_of
 from ocs_codesign.graphs.formats.graphml import read_graphml
 from ocs_codesign.schedules.files.designs import RECORD_FILE, SCHEDULE_FILE, load_design
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ocs_codesign.core.cost import Cost
     from ocs_codesign.core.schedule import Schedule
-    from ocs_codesign.fabric.bundle.check.circuits import Circuit, Plant
+    from ocs_codesign.fabric.bundle.check.circuits import Circuit, CrossConnect, Plant
     from ocs_codesign.fabric.bundle.check.files import BundleFiles, Row
     from ocs_codesign.fabric.description import Fabric
 
@@ -389,15 +389,25 @@ def _devices(plant: Plant) -> Iterator[tuple[object, ...]]:
 def _interfaces(plant: Plant) -> Iterator[tuple[object, ...]]:
     for cable in plant.host_at.values():
         yield cable.near.device, cable.near.name, "other", f"plane {cable.plane} {cable.strand}"
+
+
+def _rear_ports(plant: Plant) -> Iterator[tuple[object, ...]]:
     for switch in plant.fabric.switches:
         for number, port in ports_of(switch):
-            yield switch.name, port.name, "other", "spare" if number > switch.num_usable else ""
+            text = "spare" if number > switch.num_usable else ""
+            yield switch.name, port.name, "other", 1, text
+
+
+def _front_ports(plant: Plant) -> Iterator[tuple[object, ...]]:
+    for device, name, kind, position, text in _rear_ports(plant):
+        yield device, name, kind, 1, name, position, text
 
 
 def _cables(plant: Plant) -> Iterator[tuple[object, ...]]:
     for cable in plant.cables:
-        ends = ((end.device, "dcim.interface", end.name) for end in (cable.near, cable.far))
-        yield (*next(ends), *next(ends), "smf", "planned", cable.name)
+        near = "dcim.frontport" if cable.is_trunk else "dcim.interface"
+        far = (cable.far.device, "dcim.frontport", cable.far.name)
+        yield cable.near.device, near, cable.near.name, *far, "smf", "planned", cable.name
 
 
 def _sites(plant: Plant) -> Iterator[tuple[object, ...]]:
@@ -417,7 +427,7 @@ def _roles(plant: Plant) -> Iterator[tuple[object, ...]]:
 
 def _types(plant: Plant) -> Iterator[tuple[object, ...]]:
     for name in dict.fromkeys(["host", *(each.profile.name for each in plant.fabric.switches)]):
-        yield "Generic", name, _slug(name)
+        yield "Generic", name, _slug(name), 1
 
 
 def _slug(name: str) -> str:
@@ -428,6 +438,7 @@ def _slug(name: str) -> str:
 
 _SLUG = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 _DEVICE = ("name", "role", "manufacturer", "device_type", "site", "status")
+_CABLE = (*_ENDS, "type", "status", "label")
 _TABLES = {
     "ports.csv": (
         _ports,
@@ -437,18 +448,45 @@ _TABLES = {
     "netbox/dcim.site.csv": (_sites, ("name", "slug", "status"), ("name",)),
     "netbox/dcim.manufacturer.csv": (_manufacturers, ("name", "slug"), ("name",)),
     "netbox/dcim.devicerole.csv": (_roles, ("name", "slug", "color"), ("name",)),
-    "netbox/dcim.devicetype.csv": (_types, ("manufacturer", "model", "slug"), ("model",)),
+    "netbox/dcim.devicetype.csv": (
+        _types,
+        ("manufacturer", "model", "slug", "u_height"),
+        ("model",),
+    ),
     "netbox/dcim.device.csv": (_devices, _DEVICE, ("name",)),
     "netbox/dcim.interface.csv": (
         _interfaces,
         ("device", "name", "type", "description"),
         ("device", "name"),
     ),
-    "netbox/dcim.cable.csv": (_cables, (*_ENDS, "type", "status", "label"), ("label",)),
+    "netbox/dcim.rearport.csv": (
+        _rear_ports,
+        ("device", "name", "type", "positions", "description"),
+        ("device", "name"),
+    ),
+    "netbox/dcim.frontport.csv": (
+        _front_ports,
+        ("device", "name", "type", "positions", "rear_port", "rear_port_position", "description"),
+        ("device", "name"),
+    ),
+    "netbox/dcim.cable.csv": (_cables, _CABLE, ("label",)),
 }
 """The rows that the cabling or the fabric makes, the columns, and those that are the key."""
-README = "netbox/README.md"
-INVENTORY = (*_TABLES, PRICES, README)
+README, UP = "netbox/README.md", "netbox/dcim.cable.up.csv"
+INVENTORY = (*_TABLES, PRICES, README, UP)
+
+
+def check_joined(files: BundleFiles, up: Iterable[CrossConnect]) -> None:
+    """The cables between rear ports are the cross-connects that are up or planned."""
+    rear = "dcim.rearport"
+    wanted = (
+        (
+            *(one.switch, rear, one.a_side, one.switch, rear, one.b_side),
+            *("smf", "planned", f"{one.switch} {one.id}"),
+        )
+        for one in up
+    )
+    files.compare(UP, files.table(UP, _CABLE), _CABLE, ("label",), wanted)
 
 
 def check_inventory(files: BundleFiles, plant: Plant) -> None:
@@ -492,11 +530,15 @@ def _items(plant: Plant) -> list[tuple[str, int, float | None, float | None]]:
     gbps = exact(fabric.cost_model.node_bandwidth_Bps) * 8 / per_host / 10**9
     rate = min((rate for rate in TRANSCEIVERS_USD if rate >= gbps), default=max(TRANSCEIVERS_USD))
     each = -(-gbps // rate)
+    listed = fabric.plane_hosts or (None,) * fabric.num_planes
+    places = sum(len(fabric.hosts if names is None else names) for names in listed)
+    own, ends = dict(fabric.prices), places * (2 if plant.model == "two-sided" else 1) * each
     for what, prices in (("transceiver", TRANSCEIVERS_USD), ("NIC", NICS_USD)):
-        bought.append((f"{rate}G {what}", len(fabric.hosts) * per_host * each, prices[rate]))
-    two_way = sum(model.ports_per_host for model in plant.models if model.is_bidirectional)
-    if two_way:
-        bought.append(("circulator", len(fabric.hosts) * two_way * each, None))
+        bought.append((f"{rate}G {what}", ends, own.get(what.lower(), prices[rate])))
+    if plant.model in ("two-sided", "matching"):
+        bought.append(("circulator", ends, own.get("circulator")))
+    if "fibre" in own:
+        bought.append(("fibre", len(STRANDS[plant.model]) * places, own["fibre"]))
     rows = [(name, count, usd, None if usd is None else count * usd) for name, count, usd in bought]
     total = sum((price or 0.0 for *_, price in rows), 0.0)
     idle = [

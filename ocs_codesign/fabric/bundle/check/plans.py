@@ -23,7 +23,6 @@ from ocs_codesign.fabric.bundle.check.circuits import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from ocs_codesign.circuits.change import Change
     from ocs_codesign.fabric.bundle.check.circuits import Circuit, CrossConnect, Plant
     from ocs_codesign.fabric.bundle.check.files import BundleFiles, Row
     from ocs_codesign.fabric.description import Fabric, Switch
@@ -198,9 +197,7 @@ class Plan:
         yield from _same(f"{where}: circuits_up", claim["circuits_up"], len(up))
         key = "least_circuits_of_node"
         yield from _same(f"{where}: {key}", claim[key], self._least(up))
-        made = [self.after.get(_place(row)) for row in stage.acting(CREATE)]
-        circuits = len({row.circuit for row in made if row is not None})
-        dead = self._slowest().dead_time_s(circuits)
+        dead = self._dead_time_s(stage)
         yield from _same(f"{where}: dead_time_s", Fraction(claim["dead_time_s"]), dead)
         if claim["stays_connected"] is not (claim["certificate"] is not None):
             yield where, "a stage has a certificate if, and only if, it stays connected"
@@ -222,23 +219,34 @@ class Plan:
                     yield f"no link {link[0]} -> {link[1]} is up all the time"
                     break
 
-    def _slowest(self) -> Change:
-        """The change of the switches that take longest if all circuits change."""
-        most = max(len({row.circuit for row in self.before.values()}), 1)
-        changes = [switch.profile.change for switch in self.plant.fabric.switches]
-        return max(changes, key=lambda change: change.dead_time_s(most))
+    def _stops(self) -> bool:
+        """Whether the whole fabric stops for a change of any switch."""
+        return not all(switch.profile.change.overlap for switch in self.plant.fabric.switches)
+
+    def _dead_time_s(self, stage: Stage) -> Fraction:
+        """Every plane that gets circuits waits for its slowest switch, the slowest plane last."""
+        rows = [self.after.get(_place(row)) for row in stage.acting(CREATE)]
+        made: dict[int, set[int | None]] = {}
+        for row in rows:
+            if row is not None:
+                made.setdefault(self.plant.switches[row.switch].plane, set()).add(row.circuit)
+        total, longest = sum(map(len, made.values())), Fraction(0)
+        for switch in self.plant.fabric.switches:
+            if switch.plane in made:
+                number = total if self._stops() else len(made[switch.plane])
+                longest = max(longest, switch.profile.change.dead_time_s(number))
+        return longest
 
     def _circuits_up(self, stage: Stage) -> list[Circuit]:
         """Circuits between ranks that no row touches; a restricted plane is dark meanwhile.
 
         None if everything stops for a change.
         """
-        if not self._slowest().overlap:
+        if self._stops():
             return []
         listed = {**self.after, **self.before}
         rows = [listed[place] for place in stage.kept if place in listed]
-        changing = stage.planes()
-        dark = {p for p in changing if self.plant.models[p].value == "restricted"}
+        dark = stage.planes() if self.plant.model == "restricted" else set()
         return [
             circuit
             for circuit in follow(self.plant, rows, tell=False)
@@ -356,15 +364,19 @@ STATE, WORK, RUNBOOK = "state.json", "work.csv", "work.md"
 WORK_COLUMNS = ("stage", "action", "switch", "id", "plane", "cable")
 UNPLUG, PLUG = "unplug", "plug"
 ACTIONS = (DELETE, UNPLUG, PLUG, CREATE)
-_KEYS = {"up", "failed", "spares_in_use", "unplugged", "last_work"}
+_KEYS = {"up", "planned", "failed", "spares_in_use", "unplugged", "last_work"}
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a bundle says of itself: names as they are written, checked to be lists of texts."""
+    """What a bundle says of itself: names as they are written, checked to be lists of texts.
+
+    ``up`` is the configuration that is, or with ``is_planned`` will be up after the last work.
+    """
 
     up: str
+    is_planned: bool
     failed: Failed
     spare_hosts: tuple[str, ...]
     spare_ports: tuple[str, ...]
@@ -414,13 +426,17 @@ def _state(value: Any) -> State:
         if set(value["last_work"]) != set(work):
             raise ValueError(f"last_work has {', '.join(sorted(work))}")
         work = value["last_work"]
-    for name in (value["up"], work["title"] or ""):
+    up, planned = value["up"], value["planned"]
+    if (up is None) == (planned is None):
+        raise ValueError("either up or planned is the name of a configuration, and the other null")
+    for name in (planned if up is None else up, work["title"] or ""):
         if not isinstance(name, str):
             raise ValueError(f"{shown(name)} is no text")
     counts = {action: work[action] for action in ACTIONS}
     hosts, ports, unplugged = texts[3:]
     failed = Failed(*texts[:3])
-    return State(value["up"], failed, hosts, ports, unplugged, work["title"], counts)
+    names = (planned if up is None else up, up is None)
+    return State(*names, failed, hosts, ports, unplugged, work["title"], counts)
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -456,7 +472,7 @@ def _unplugged(plant: Plant) -> Iterator[str]:
     """Strands without a cable of hosts with another one in the plane."""
     plugged = {(one.near.device, one.plane, one.strand) for one in plant.host_at.values()}
     for host, plane in {(host, plane) for host, plane, _ in plugged}:
-        for strand in STRANDS[plant.models[plane].value]:
+        for strand in STRANDS[plant.model]:
             if (host, plane, strand.name) not in plugged:
                 yield f"{host} p{plane} {strand.name}"
 
@@ -491,6 +507,8 @@ def check_work(files: BundleFiles, plant: Plant, state: State, up: Collection[st
         files.findings.add(STATE, "last_work", f"{WORK} has other steps: {listed}")
     if there and not rows:
         files.wrong(WORK, "there are no steps")
+    if state.is_planned and not rows:
+        files.findings.add(STATE, "planned", "there is no work that leads to it")
     held, ends = set(up), {cable.name: cable.far for cable in plant.cables}
     trunks = {cable.name: cable.near for cable in plant.cables if cable.is_trunk}
     joined = {(place.rpartition(":")[0], end): place for place in up for end in _ends(place)}

@@ -6,8 +6,9 @@ stages count from 1; planes, links, circuits and ranks from 0.
 
 - ``manifest.json``: format, version, the configurations with the bounds of their collectives, and
   the size and SHA-256 of every other file.
-- ``state.json``: the configuration that is ``up``, what has ``failed``, the spare hosts and ports
-  in use, strands without a cable of hosts that have another in the plane, and what was done last.
+- ``state.json``: the configuration that is ``up``, or ``planned`` until its work was reported done,
+  what has ``failed``, the spare hosts and ports in use, strands without a cable of hosts that have
+  another in the plane, and the last work, planned or done.
   ``work.csv`` has the steps of that, if it had any: cross-connects and cable ends in their order;
   ``work.md`` says them in sentences, ``work/`` as ``plans/FROM-to-TO/`` does.
 - ``fabric.json``: the fabric file (see ``fabric_files``).
@@ -36,7 +37,7 @@ import hashlib
 import io
 import json
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, final
@@ -46,6 +47,7 @@ import numpy as np
 import ocs_codesign
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import check_replaceable, whole_directory, write_files
+from ocs_codesign.fabric.bundle.write.netbox import netbox_files
 from ocs_codesign.fabric.bundle.write.runbook import stage_files, work_runbook
 from ocs_codesign.fabric.bundle.write.tables import (
     PRICE_COLUMNS,
@@ -53,7 +55,6 @@ from ocs_codesign.fabric.bundle.write.tables import (
     cabling_table,
     cross_connects,
     links_table,
-    netbox_files,
     plan_files,
     ports_table,
     price_rows,
@@ -63,7 +64,7 @@ from ocs_codesign.fabric.bundle.write.tables import (
 from ocs_codesign.fabric.bundle.write.text import check_names, csv_bytes, json_bytes
 from ocs_codesign.fabric.deployments.work import Action, joined_names
 from ocs_codesign.fabric.files.fabric_files import fabric_text
-from ocs_codesign.fabric.wiring import NOT_CABLED, port_name, used_ports
+from ocs_codesign.fabric.wiring import NOT_CABLED, port_at, used_ports
 from ocs_codesign.graphs.formats.graphml import write_graphml
 from ocs_codesign.graphs.formats.node_link import write_node_link
 from ocs_codesign.schedules.files.designs import save_design
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
 
 
 STATE, WORK_FILE = "state.json", "work.csv"
+STANDINGS = ("up", "planned")
 
 
 def state_files(deployment: Deployment) -> dict[str, bytes]:
@@ -116,7 +118,7 @@ def state_of(deployment: Deployment) -> dict[str, Any]:
     fabric, failures = deployment.fabric, deployment.failures
     spare = range(fabric.num_working_hosts, len(fabric.hosts))
     return {
-        "up": deployment.up,
+        **standing_json(deployment),
         "failed": {
             "hosts": list(failures.hosts),
             "ports": [str(port) for port in failures.ports],
@@ -131,6 +133,11 @@ def state_of(deployment: Deployment) -> dict[str, Any]:
     }
 
 
+def standing_json(deployment: Deployment) -> dict[str, str | None]:
+    """The configuration that is up, or that the planned work leads to; the other is null."""
+    return {what: deployment.up if deployment.standing == what else None for what in STANDINGS}
+
+
 def _summary(work: Work) -> dict[str, Any]:
     """What was done last, and how many steps of each kind that took."""
     counts = {action.value: 0 for action in Action}
@@ -141,12 +148,9 @@ def _summary(work: Work) -> dict[str, Any]:
 
 def _spare_ports(cabling: Cabling) -> Iterator[str]:
     """Spare ports with a cable, in order of switch, side and number."""
-    switches = cabling.fabric.switches
     for number, side, port in sorted(used_ports(cabling)):
-        switch = switches[number]
-        if port > switch.num_usable:
-            has_b_side = switch.profile.port_model.has_b_side
-            yield f"{switch.name}:{port_name(port, side, has_b_side=has_b_side)}"
+        if port > cabling.fabric.switches[number].num_usable:
+            yield str(port_at(cabling.fabric, number, side, port))
 
 
 def _unplugged(cabling: Cabling) -> Iterator[str]:
@@ -154,7 +158,7 @@ def _unplugged(cabling: Cabling) -> Iterator[str]:
     fabric = cabling.fabric
     plugged = np.stack([cabling.a_switch, cabling.b_switch], axis=2) != NOT_CABLED
     for host, plane in np.argwhere(plugged.any(axis=2)).tolist():
-        for side, strand in enumerate(dict.fromkeys(fabric.port_model(plane).strands)):
+        for side, strand in enumerate(dict.fromkeys(fabric.port_model.strands)):
             if not plugged[host, plane, side]:
                 yield f"{fabric.hosts[host]} p{plane} {strand}"
 
@@ -215,7 +219,8 @@ def _contents(deployment: Deployment) -> dict[str, bytes]:
         "ports.csv": ports_table(cabling, failed),
         "prices.csv": csv_bytes(PRICE_COLUMNS, price_rows(fabric)),
     }
-    inventory = netbox_files(fabric, listed, broken)
+    joined = sorted(joined_names(deployment.configuration(deployment.up).configuration))
+    inventory = netbox_files(fabric, listed, broken, joined)
     files |= {f"netbox/{name}": table for name, table in inventory.items()} | state_files(
         deployment
     )
@@ -338,6 +343,8 @@ def write_archive(directory: str | Path, files: Iterable[str], path: str | Path)
 class BundlePlace:
     """A directory, a zip, or both; without a directory ``folder`` is that in the zip.
 
+    ``earlier`` is the directory or zip that was read and is replaced: it must still be the same.
+
     >>> BundlePlace(None, "lab.zip").folder, str(BundlePlace("bundle", "lab.zip"))
     ('lab', 'bundle')
     """
@@ -345,12 +352,15 @@ class BundlePlace:
     directory: str | None
     archive: str | None = None
     folder: str = ""
+    earlier: str | None = None
+    digest: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         if self.directory is None and self.archive is None:
             raise ValueError("a bundle is put in a directory or in a zip: neither is given")
         if not self.folder:
             object.__setattr__(self, "folder", Path(self.archive or "").stem)
+        object.__setattr__(self, "digest", self._digest())
 
     def __str__(self) -> str:
         return self.directory or self.archive or ""
@@ -358,12 +368,29 @@ class BundlePlace:
     def write(self, write_bundle: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
         """What ``write_bundle`` says of the directory that it writes: the bundle's manifest.
 
-        Raises ValueError and OSError as it does and ``write_archive`` does.
+        Raises ValueError and OSError as it does and ``write_archive`` does, and ValueError if the
+        bundle that was read has been changed meanwhile.
         """
+        if self._digest() != self.digest:
+            raise ValueError(
+                f"{self.earlier} is no longer the bundle that was read: nothing was written; give "
+                "the command again to begin with what is there now"
+            )
         if self.directory is not None:
             return self._archived(self.directory, write_bundle)
         with TemporaryDirectory(prefix="ocs-codesign-") as room:
             return self._archived(str(Path(room) / self.folder), write_bundle)
+
+    def _digest(self) -> str:
+        """The SHA-256 of the earlier one, of a directory that of its manifest."""
+        if self.earlier is None:
+            return ""
+        place = Path(self.earlier)
+        try:
+            with (place / MANIFEST if place.is_dir() else place).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            return ""
 
     def _archived(
         self, directory: str, write_bundle: Callable[[str], dict[str, Any]]

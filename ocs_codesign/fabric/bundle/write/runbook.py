@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.core.quantities import format_time
@@ -54,8 +56,9 @@ def change_runbook(change: ConfigurationChange, directory: str, *, has_sonic: bo
         "",
         "## Afterwards",
         "",
-        f"`ocs-codesign rewire --bundle DIR {after}` lets the bundle say that {after} is up; "
-        "`ocs-codesign verify-bundle DIR --observed NEIGHBOURS.csv` compares what the hosts hear.",
+        f"`ocs-codesign rewire --bundle DIR {after}` plans this work in the bundle, and "
+        "`ocs-codesign rewire --bundle DIR --done` says that it was done. `ocs-codesign "
+        "verify-bundle DIR --observed NEIGHBOURS.csv` compares what the hosts hear.",
         "",
     ]
     return "\n".join(lines).encode()
@@ -110,12 +113,12 @@ def _runbook_stage(
 def work_runbook(deployment: Deployment, steps: Sequence[WorkStep], title: str) -> bytes:
     """The runbook of what was done last: cross-connects, and what hands do at which port."""
     up, failed = deployment.up, ", ".join(deployment.failures.components()) or "nothing"
-    lines = [f"# {title[0].upper()}{title[1:]}", "", f"Up is {up}; failed is {failed}.", ""]
+    standing = deployment.standing.capitalize()
+    lines = [f"# {title[0].upper()}{title[1:]}", "", f"{standing} is {up}; failed is {failed}.", ""]
+    lines += [f"{at}. {line}." for at, line in enumerate(_work_lines(steps), 1)]
     lines += [
-        f"{at}. {_sentence(step)}{f' (stage {step.stage})' if steps[-1].stage > 1 else ''}"
-        for at, step in enumerate(steps, 1)
-    ]
-    lines += [
+        "",
+        "All steps in their order, with ports and cables: `work.csv`.",
         "",
         "Risk: circuits that are not named stay up all the time. Hands work at the named ports "
         "only; the labels of cables are in `cabling.csv`.",
@@ -126,11 +129,21 @@ def work_runbook(deployment: Deployment, steps: Sequence[WorkStep], title: str) 
     return "\n".join(lines).encode()
 
 
-def _sentence(step: WorkStep) -> str:
-    if step.cable:
-        where = "from" if step.action is Action.UNPLUG else "into"
-        return f"{step.action.value} cable {step.cable} {where} port {step.id} of {step.switch}"
-    return f"{step.action.value} cross-connect {step.id} of {step.switch}"
+def _work_lines(steps: Sequence[WorkStep]) -> Iterator[str]:
+    """A line for every switch at which something of one kind is done in a row, with the counts."""
+
+    def kind(step: WorkStep) -> tuple[int, Action | None]:
+        return step.stage, None if step.cable else step.action
+
+    for (stage, action), run in groupby(steps, kind):
+        where = f"stage {stage}, " * (steps[-1].stage > 1)
+        what = "cable ends" if action is None else "cross-connects"
+        counts: dict[str, Counter[str]] = {}
+        for step in run:
+            counts.setdefault(step.switch, Counter())[step.action.value] += 1
+        for switch, count in counts.items():
+            many = ", ".join(f"{done} {number}" for done, number in count.items())
+            yield f"{where}{switch}: {many} {what}"
 
 
 # What SONiC is told in every stage of a plan: a JSON patch of CONFIG_DB, and command lines.

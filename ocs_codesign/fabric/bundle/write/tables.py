@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -14,7 +13,7 @@ from ocs_codesign.fabric.light import light_paths, rows_of_circuits
 from ocs_codesign.fabric.planes.planes import circuits_of_links
 from ocs_codesign.fabric.profiles import fabric_price
 from ocs_codesign.fabric.rewiring.stages import circuits_of_node
-from ocs_codesign.fabric.wiring import cable_name, host_strands, port_name, port_use, strand_numbers
+from ocs_codesign.fabric.wiring import cable_name, host_strands, port_use, strand_numbers
 from ocs_codesign.graphs.formats.edge_list import link_rows
 
 if TYPE_CHECKING:
@@ -68,20 +67,19 @@ class Cable:
 def cables(cabling: Cabling) -> list[Cable]:
     """All cables by plane: those of hosts in order of host and strand, then trunks."""
     fabric, numbers = cabling.fabric, strand_numbers(cabling.fabric)
+    model = fabric.port_model
     found: list[Cable] = []
     for plane, host, side, switch, port in host_strands(cabling).tolist():
-        model = fabric.switches[switch].profile.port_model
         strand = model.strands[side]
         near = CableEnd(fabric.hosts[host], f"p{plane}", strand)
-        at = port_name(port, side, has_b_side=model.has_b_side)
-        far = CableEnd(fabric.switches[switch].name, at, strand)
+        far = CableEnd(fabric.switches[switch].name, model.port(port, side), strand)
         name = cable_name(numbers[host, plane, side])
         found.append(Cable(name, near, far, plane, _POLARITY[strand]))
     trunks = zip(cabling.trunk_number.tolist(), cabling.trunks.tolist(), strict=True)
     for number, (from_switch, from_port, to_switch, to_port) in trunks:
         upstream, downstream = fabric.switches[from_switch], fabric.switches[to_switch]
-        out = CableEnd(upstream.name, port_name(from_port, 1), "out")
-        into = CableEnd(downstream.name, port_name(to_port, 0), "in")
+        out = CableEnd(upstream.name, f"{from_port}B", "out")
+        into = CableEnd(downstream.name, f"{to_port}A", "in")
         name = cable_name(number, is_trunk=True)
         found.append(Cable(name, out, into, upstream.plane, TRUNK))
     return sorted(found, key=lambda cable: cable.plane)
@@ -167,7 +165,8 @@ def _source(fabric: Fabric, item: PriceItem) -> str:
                 if source.field == "price_usd_per_port"
             ]
             return "; ".join(sources) or "fabric description"
-    return LIST_ESTIMATE
+    own = item.name.rpartition(" ")[2].lower() in dict(fabric.prices)
+    return "fabric description" if own else LIST_ESTIMATE
 
 
 # Tables of a configuration: cross-connects, the switches' CONFIG_DB, and links with their loss.
@@ -202,20 +201,12 @@ class CrossConnect:
 
 def cross_connects(configuration: Configuration) -> list[CrossConnect]:
     """All cross-connects, in the configuration's order of rows."""
-    switches = configuration.cabling.fabric.switches
-    sided = [switch.profile.port_model.has_b_side for switch in switches]
-    columns = (
-        configuration.switch,
-        configuration.a_port,
-        configuration.b_port,
-        configuration.circuit,
-    )
-    rows = []
-    for switch, a_port, b_port, circuit in zip(*(c.tolist() for c in columns), strict=True):
-        ends = enumerate((a_port, b_port))
-        a, b = (port_name(port, side, has_b_side=sided[switch]) for side, port in ends)
-        rows.append(CrossConnect(switch, a_port, a, b, circuit))
-    return rows
+    made, model = configuration, configuration.cabling.fabric.port_model
+    columns = (made.switch, made.a_port, made.b_port, made.circuit)
+    return [
+        CrossConnect(switch, a_port, model.port(a_port, 0), model.port(b_port, 1), circuit)
+        for switch, a_port, b_port, circuit in zip(*(c.tolist() for c in columns), strict=True)
+    ]
 
 
 def switch_tables(
@@ -246,7 +237,7 @@ def switch_tables(
         ]
         files[f"{switch.name}.csv"] = csv_bytes(columns, table)
         if switch.profile.port_model.has_b_side:
-            broken = {port_name(port, side) for at, side, port in failed if at == number}
+            broken = {f"{port}{'AB'[side]}" for at, side, port in failed if at == number}
             database = config_db(switch, mine, labels.get(switch.name, {}), broken)
             files[f"{switch.name}.config_db.json"] = json_bytes(database)
     return files
@@ -305,108 +296,6 @@ def links_table(configuration: Configuration, rows: Sequence[CrossConnect]) -> b
     columns = ("link", "from_rank", "to_rank", "from_host", "to_host", "plane", "circuit")
     of_light = ("cross_connects", "stages", "loss_db", "budget_db", "margin_db", "flag")
     return csv_bytes((*columns, "direction", *of_light), table)
-
-
-# NetBox tables of a bundle, with what they need, and the order in which they are imported.
-#
-# Columns are those of NetBox's import forms (dcim). A cable of NetBox ends at two interfaces and
-# an interface has one cable, so every strand of a host is an interface, as in ``p1-tx``.
-
-
-HOST, SWITCH = "Host", "Optical circuit switch"
-MANUFACTURER, HOST_TYPE = "Generic", "host"
-FAILED = "failed"
-PLANNED, INTERFACE_TYPE, CABLE_TYPE = "planned", "other", "smf"
-INTERFACE = "dcim.interface"
-COLOURS = {HOST: "0b5fa5", SWITCH: "e0a030"}
-
-_ORDER = {
-    "dcim.site.csv": "Organization > Sites",
-    "dcim.manufacturer.csv": "Devices > Manufacturers",
-    "dcim.devicerole.csv": "Devices > Device Roles",
-    "dcim.devicetype.csv": "Devices > Device Types",
-    "dcim.device.csv": "Devices > Devices",
-    "dcim.interface.csv": "Devices > Interfaces",
-    "dcim.cable.csv": "Connections > Cables",
-}
-
-
-def netbox_files(fabric: Fabric, listed: list[Cable], failed: Collection[str]) -> dict[str, bytes]:
-    """Files by name; ``failed`` are devices."""
-    types = dict.fromkeys([HOST_TYPE, *(switch.profile.name for switch in fabric.switches)])
-    return {
-        "README.md": _readme(),
-        "dcim.site.csv": csv_bytes(
-            ("name", "slug", "status"), [(fabric.name, slug(fabric.name), "planned")]
-        ),
-        "dcim.manufacturer.csv": csv_bytes(("name", "slug"), [(MANUFACTURER, slug(MANUFACTURER))]),
-        "dcim.devicerole.csv": csv_bytes(
-            ("name", "slug", "color"), [(role, slug(role), COLOURS[role]) for role in COLOURS]
-        ),
-        "dcim.devicetype.csv": csv_bytes(
-            ("manufacturer", "model", "slug"), [(MANUFACTURER, kind, slug(kind)) for kind in types]
-        ),
-        "dcim.device.csv": _devices(fabric, failed),
-        "dcim.interface.csv": _interfaces(fabric, listed),
-        "dcim.cable.csv": _cables(fabric, listed),
-    }
-
-
-def slug(name: str) -> str:
-    """A name as NetBox has it in addresses.
-
-    >>> slug("Optical circuit switch")
-    'optical-circuit-switch'
-    """
-    return re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:100] or "unnamed"
-
-
-def _readme() -> bytes:
-    steps = [f"{at}. `{name}`: {menu}, Import" for at, (name, menu) in enumerate(_ORDER.items(), 1)]
-    lines = (
-        *("# Import into NetBox", "", "Upload the files in this order, each as CSV:", ""),
-        *(*steps, "", "The first four make what the others name; leave out those that your NetBox"),
-        "has, and put its names into `dcim.device.csv`. After a repair import devices, interfaces",
-        "and cables again: cables keep their labels.",
-    )
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _devices(fabric: Fabric, failed: Collection[str]) -> bytes:
-    kinds = [(host, HOST, MANUFACTURER, HOST_TYPE) for host in fabric.hosts]
-    kinds += [(each.name, SWITCH, MANUFACTURER, each.profile.name) for each in fabric.switches]
-    rows = [(*kind, fabric.name, FAILED if kind[0] in failed else PLANNED) for kind in kinds]
-    return csv_bytes(("name", "role", "manufacturer", "device_type", "site", "status"), rows)
-
-
-def _interfaces(fabric: Fabric, listed: list[Cable]) -> bytes:
-    at_hosts = [
-        (cable.a.device, _interface(cable.a, is_host=True), f"plane {cable.plane} {cable.a.strand}")
-        for _, cable in host_cables(fabric, listed)
-    ]
-    at_switches = [
-        (switch.name, f"{port}{side}", "spare" if port > switch.num_usable else "")
-        for switch in fabric.switches
-        for side in ("AB" if switch.profile.port_model.has_b_side else ("",))
-        for port in range(1, switch.num_ports + 1)
-    ]
-    rows = [(device, name, INTERFACE_TYPE, text) for device, name, text in at_hosts + at_switches]
-    return csv_bytes(("device", "name", "type", "description"), rows)
-
-
-def _cables(fabric: Fabric, listed: list[Cable]) -> bytes:
-    hosts = set(fabric.hosts)
-    sides = [f"side_{side}_{field}" for side in "ab" for field in ("device", "type", "name")]
-    rows = []
-    for cable in listed:
-        names = [_interface(end, is_host=end.device in hosts) for end in (cable.a, cable.b)]
-        ends = (cable.a.device, INTERFACE, names[0], cable.b.device, INTERFACE, names[1])
-        rows.append((*ends, CABLE_TYPE, PLANNED, cable.name))
-    return csv_bytes((*sides, "type", "status", "label"), rows)
-
-
-def _interface(end: CableEnd, *, is_host: bool) -> str:
-    return f"{end.port}-{end.strand}" if is_host else end.port
 
 
 # Plans of a bundle: the batches that lead from one configuration to another, and their summary.

@@ -91,8 +91,7 @@ def check_file_name(what: str, name: str) -> None:
 def check_names(fabric: Fabric, configurations: Iterable[str]) -> None:
     """ValueError for names of switches and configurations that cannot be those of files.
 
-    Also for names that some file systems take for one, and for a host named as a switch: devices
-    are told apart by name.
+    Also for names that some file systems take for one.
     """
     configurations = list(configurations)
     switches = [switch.name for switch in fabric.switches]
@@ -112,6 +111,3 @@ def check_names(fabric: Fabric, configurations: Iterable[str]) -> None:
             raise ValueError(
                 f"configuration {shown(name)} has {BETWEEN!r}, which is between the names of two"
             )
-    both = sorted(set(switches) & set(fabric.hosts))
-    if both:
-        raise ValueError(f"{shown(both[0])} is a host and a switch: devices have different names")

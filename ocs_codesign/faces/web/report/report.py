@@ -143,7 +143,7 @@ def _drawn(
     shown = deployment.configurations[:MAX_DRAWN]
     parts = []
     for one in shown:
-        up = ", up now" if one.name == deployment.up else ""
+        up = f", {deployment.standing} now" if one.name == deployment.up else ""
         parts.append(f"<h3>{escape(one.name)}{up}</h3>\n{pictures(deployment, one)}")
     left_out = len(deployment.configurations) - len(shown)
     if left_out:

@@ -62,7 +62,7 @@ explorer.bundle = (() => {
       el("h2", {}, `Bundle of ${manifest.fabric}`),
       explorer.facts([
         ["files", wholeness(manifest, wrong)],
-        ["up", state.up ?? "none"],
+        ["up", state.up ?? `${state.planned ?? "nothing"} is planned`],
         ["failed", ["hosts", "ports", "switches"].map((what) => `${(state.failed?.[what] ?? []).length} ${what}`).join(", ")],
         ["version", manifest.version === undefined ? null : String(manifest.version)],
       ]),

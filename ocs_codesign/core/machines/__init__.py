@@ -1,0 +1,1 @@
+"""Machines as data, and the models of what libraries take on them."""

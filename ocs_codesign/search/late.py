@@ -1,0 +1,97 @@
+"""Late schedules on the best graphs of a size: the finder's last stage.
+
+At the same number of steps items that arrive later than their distance mostly load the links more
+evenly. So for every number of steps that no design is near the least t_b at, the graphs that BFB
+does best on are given to a search for late arrivals. For the fewest steps there can be, where all
+that is known may be generalized Kautz digraphs with their loops, the digraphs of Imase and Itoh are
+among them whose loops are spliced.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING
+
+from ocs_codesign.core.bounds import fewest_steps
+from ocs_codesign.core.collective import Collective
+from ocs_codesign.graphs.expansions.late import MAX_NODES, Late
+from ocs_codesign.graphs.families.affine import AffineSpliced
+from ocs_codesign.schedules.breadth_first.loads import MAX_SUBSET_WIDTH
+from ocs_codesign.schedules.stepped.arrivals import default_moves
+from ocs_codesign.schedules.stepped.late import WHOLE_ITEMS
+from ocs_codesign.search.bases import MAX_SEARCHED_NODES
+
+if TYPE_CHECKING:
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.schedules.design import Design, Question
+    from ocs_codesign.search.bases import Effort
+
+_STARTS, _STARTS_IF_LARGE = 2, 1
+_LARGE = 1024
+_MOVES_A_UNIT = 8
+"""Of a search's work: that of a pass over the catalogue allows a million."""
+_SHARE_BEYOND, _STEPS_BEYOND = 4, 2
+
+
+def late_recipes(
+    question: Question, scored: list[Design], effort: Effort, steps: list[int]
+) -> list[Late]:
+    """Late schedules of at most so many steps each, on the graphs with the least t_b in them.
+
+    None of sizes whose items would have to be late in parts, or that the search does not take.
+
+    >>> from ocs_codesign.schedules.design import Question, measure
+    >>> from ocs_codesign.search.bases import Effort
+    >>> known = [measure("AffineSpliced(61, 3, (0, 22, 24, 2))", "allreduce")]
+    >>> late_recipes(Question(61, 4), known, Effort(), [4])
+    [Late(AffineSpliced(61, 3, (0, 22, 24, 2)), 4, 1000000, 1)]
+    """
+    nodes, degree = question.num_nodes, question.degree
+    if not (WHOLE_ITEMS <= nodes <= MAX_NODES and 2 <= degree <= MAX_SUBSET_WIDTH):
+        return []
+    if not effort.work:
+        return []
+    moves = min(default_moves(nodes), effort.work * _MOVES_A_UNIT)
+    starts = _STARTS_IF_LARGE if nodes > _LARGE else _STARTS
+    if nodes > MAX_SEARCHED_NODES:  # nothing is stored: there is more to search for
+        moves, steps = moves // _SHARE_BEYOND, steps[:_STEPS_BEYOND]
+    return [
+        Late(recipe, at_most, moves, effort.seed)
+        for at_most in steps
+        for recipe in _graphs(scored, at_most)[:starts]
+    ]
+
+
+def spliced_recipes(question: Question, steps: list[int]) -> list[AffineSpliced]:
+    """Digraphs of Imase and Itoh with few loops, where the fewest steps are looked for.
+
+    >>> from ocs_codesign.schedules.design import Question
+    >>> spliced_recipes(Question(565, 3), [6])
+    [AffineSpliced(565, 3, (0, 1, 2)), AffineSpliced(565, 562, (0, 1, 2))]
+    """
+    nodes, degree = question.num_nodes, question.degree
+    if question.bidirectional or fewest_steps(nodes, degree) not in steps:
+        return []
+    found: list[AffineSpliced] = []
+    for unit in (degree, nodes - degree):
+        if gcd(unit, nodes) > 1:
+            continue
+        turns = gcd(unit - 1, nodes)
+        windows = [
+            tuple((first + link) % nodes for link in range(degree)) for first in range(degree)
+        ]
+        # A map has a loop a turn if its shift is a multiple of their number, else none.
+        windows.sort(key=lambda window: sum(turns for shift in window if shift % turns == 0))
+        found.append(AffineSpliced(nodes, unit, windows[0]))
+    return found
+
+
+def _graphs(scored: list[Design], at_most: int) -> list[Recipe]:
+    """Recipes whose graphs have their allgathers in so many steps, the least t_b first."""
+    within = [
+        (cost.t_b, cost.steps, number)
+        for number, design in enumerate(scored)
+        if (cost := design.cost_of(Collective.ALLGATHER)).steps <= at_most
+    ]
+    ranked = (scored[number].recipe for *_, number in sorted(within))
+    return list(dict.fromkeys(r.g if isinstance(r, Late) else r for r in ranked))

@@ -1,0 +1,220 @@
+"""Absurd sizes are refused, or answered in closed form, by counting before anything is built."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import pickle
+import random
+import re
+import resource
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ocs_codesign.core import topology
+from ocs_codesign.core.networks.formats import import_network
+from ocs_codesign.core.topology import Topology
+from ocs_codesign.faces.cli import main
+from ocs_codesign.graphs.formats.graph_files import FORMATS, import_graph
+from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
+from ocs_codesign.graphs.text import parse, parse_network
+from ocs_codesign.schedules.design import measure, predict
+from ocs_codesign.schedules.files.archive import read_archive
+
+ABSURD = ("1000000", "9999991", "2147483647", "1073741824", "10" * 15, "9" * 400)
+NETWORKS = (
+    "torus((4, 4), 1)",
+    "mesh((4, 4), 1)",
+    "star(8, 1)",
+    "fat_tree((4, 4), (1, 2), 1)",
+    "boxes(4, 8, 10, 1)",
+    "leaf_spine(3, 3, 2, 4, 3)",
+    *(f"{name}(2)" for name in ("a100", "h100_rail", "mi250", "ndv2", "dgx2")),
+    "servers(4, star(8, 1), star(8, 1))",
+)
+NUM_TEXTS = 1_000
+MEMORY_BYTES, SECONDS_A_TEXT = 300 * 2**20, 1
+
+
+def absurd_texts(number: int) -> list[str]:
+    """Calls of everything that has a size, some of the numbers in them absurd."""
+    kinds = {**FAMILIES, **EXPANSIONS, **GROUPS}
+    calls = [f"{name}({sample})" for name in kinds for sample in kinds[name].samples]
+    calls = [
+        f"Cayley({call}, (1,))" if call.partition("(")[0] in GROUPS else call for call in calls
+    ]
+    calls += NETWORKS
+    draw = random.Random(19)
+    texts = []
+    while len(texts) < number:
+        call = draw.choice(calls)
+        places = [match.span() for match in re.finditer(r"\b\d+\b", call)]
+        if not places:
+            continue
+        for begin, end in sorted(draw.sample(places, draw.randint(1, len(places))), reverse=True):
+            call = call[:begin] + draw.choice(ABSURD) + call[end:]
+        texts.append(call)
+    return texts
+
+
+def ask(text: str) -> None:
+    """What commands do with a recipe or a network first."""
+    try:
+        if text.partition("(")[0] in {one.partition("(")[0] for one in NETWORKS}:
+            parse_network(text)
+            return
+        recipe = parse(text)
+        predict(recipe)
+        measure(recipe, confirm=False, max_work=2**20)
+        recipe.topology()
+    except ValueError:
+        pass
+
+
+def limit_all(number: int) -> None:
+    """From here on so much more memory, and so long for all."""
+    pages = int(open("/proc/self/statm", encoding="ascii").read().split()[0])  # noqa: SIM115
+    most = pages * resource.getpagesize() + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (number * SECONDS_A_TEXT,) * 2)
+
+
+def ask_all() -> None:
+    """In a process of its own, which may take so much more than it has, and so long for all."""
+    texts = absurd_texts(NUM_TEXTS)
+    for text in ("GeneralizedKautz(2, 9)", "Late(GeneralizedKautz(2, 9), 4, 10, 1)"):
+        ask(text)  # what is loaded once
+    limit_all(NUM_TEXTS)
+    for text in texts:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+        ask(text)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
+def test_a_thousand_absurd_sizes_are_refused_or_answered_by_counting():
+    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=False)
+    last = done.stdout.splitlines()[-1] if done.stdout else ""
+    assert done.returncode == 0, (last, done.stderr[-400:])
+    assert done.stdout.count("\n") == NUM_TEXTS
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("cost", "Torus((1000000,1000000))"),
+        ("cost", "GeneralizedKautz(4,10000000)"),
+        ("optimum", "Hamming(13,3)"),
+        ("optimum", "h100_rail(100000000)"),
+        ("build", "Line(Line(Line(Line(Line(Complete(9))))))"),
+        ("verify", "Hypercube(40)"),
+        ("topology", "Circulant(9999991, (1, 2))"),
+        ("compare", "star(100000000, 1)"),
+    ],
+)
+def test_commands_refuse_absurd_sizes(monkeypatch, capsys, tmp_path, command):
+    """Nothing that has the size is built: the sentence comes before."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(topology.Topology, "__init__", built)
+    assert main(list(command)) == 2
+    assert capsys.readouterr().err.startswith("Error: ")
+    assert not list(tmp_path.iterdir())
+
+
+HUGE = 10**11
+CONTENTS = {
+    "cut short": b"0 1\n",
+    "cut short in JSON": b'{"nodes": [',
+    "cut short in XML": b"<graphml>",
+    "as large as is read": b"0 1\n1 0\n" + bytes(2**26 - 8),
+    "as large, JSON": b'{"directed": ' + bytes(2**26 - 13),
+    "lines": b"0 1\n" * 2**24,
+    "values": b"[" + b"0," * (2**25 - 1) + b"0",
+    "lists": b'{"nodes": ' + b"[]," * (2**24),
+    "tags": b"<graphml>" + b"<a/>" * (2**24 - 3),
+    "deep tags": b"<graphml>" + b"<a>" * 2**22,
+    "deep lists": b'{"nodes": ' + b"[" * 2**22,
+    "a long name": b"0 " + b"1" * (2**26 - 2),
+    "a long name in JSON": b'{"nodes": [{"id": "' + b"n" * 2**25 + b'"}], "links": []}',
+    "a long number": b'{"nodes": [{"id": ' + b"9" * 10**6 + b'}], "links": []}',
+    "a long name in XML": b'<graphml><graph edgedefault="directed"><node id="'
+    + b"n" * 2**25
+    + b'"/></graph></graphml>',
+    "a claim": b'{"num_hosts": 1000000000000, "num_nodes": 1000000000000, "links": [[0, 1, 1]]}',
+    "a header that claims": b"%%MatrixMarket matrix coordinate pattern general\n"
+    b"1000000000000 1000000000000 2\n1 2\n2 1\n",
+    "a pickle": pickle.dumps({0: {1: {}}, 1: {0: {}}}),
+    "DOT": b"digraph{0->1000000000000}",
+    "GML": b"graph [ node [ id 1000000000000 ] ]",
+    "inflated": b"",
+}
+READERS = [
+    *itertools.product((import_graph, import_network), (".edges", ".json", ".graphml")),
+    (read_archive, ".npz"),
+]
+
+
+def inflated() -> bytes:
+    """An npz of half a megabyte whose columns become so much that no memory holds them."""
+    content, header = io.BytesIO(), io.BytesIO()
+    columns = {"descr": "<i8", "fortran_order": False, "shape": (2**24,)}
+    np.lib.format.write_array_header_1_0(header, columns)
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name in ("root", "tail", "head", "lo", "hi"):
+            archive.writestr(f"{name}.npy", header.getvalue() + bytes(2**27))
+    return content.getvalue()
+
+
+def read_all(directory: Path) -> None:
+    """Every content as a graph, a network and a schedule, under every suffix."""
+    sound = Topology(2, [0, 1], [1, 0])
+    for form in ("edgelist", "graphml", "json"):  # what is loaded once
+        text = FORMATS[form].write(sound, "sound").encode()
+        assert FORMATS[form].read(text, "sound") == sound
+    limit_all(len(CONTENTS) * len(READERS))
+    for content, data in CONTENTS.items():
+        path = directory / "absurd"
+        path.write_bytes(inflated() if content == "inflated" else data)
+        if content.startswith("cut short"):
+            os.truncate(path, HUGE)
+        for read, suffix in READERS:
+            sys.stdout.write(f"{read.__name__} {suffix} {content}\n")
+            sys.stdout.flush()
+            try:
+                read(path.rename(path.with_suffix(suffix)))
+            except ValueError as error:
+                if "\n" in str(error) or len(str(error)) > 500:
+                    raise AssertionError(str(error)) from None
+            else:
+                raise AssertionError("it was read")
+            path.with_suffix(suffix).rename(path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
+def test_absurd_files_are_refused_by_counting(tmp_path):
+    command = [sys.executable, __file__, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout.splitlines()[-1:], done.stderr[-400:])
+    assert done.stdout.count("\n") == len(CONTENTS) * len(READERS)
+
+
+def test_far_numbers_of_nodes_are_names(tmp_path):
+    """Who numbers nodes by 10^12 has as many as there are names."""
+    path = tmp_path / "far.edges"
+    path.write_text("0 999999999999\n999999999999 0\n", encoding="utf-8")
+    assert import_graph(path).num_nodes == 2
+
+
+def built(*_args, **_options):
+    raise AssertionError("a topology was built")
+
+
+if __name__ == "__main__":
+    read_all(Path(sys.argv[1])) if sys.argv[1:] else ask_all()

@@ -1,0 +1,267 @@
+"""Late schedules of whole items: arrival steps, their loads and schedules, the search for them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.topology import Topology
+from ocs_codesign.faces.cli import main
+from ocs_codesign.graphs.expansions.late import Late
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedules.breadth_first.assembly import bfb
+from ocs_codesign.schedules.breadth_first.loads import bfb_loads
+from ocs_codesign.schedules.design import Question, build, measure, measure_topology
+from ocs_codesign.schedules.stepped.arrivals import ArrivalSteps, late_arrivals
+from ocs_codesign.schedules.stepped.late import late_schedule
+from ocs_codesign.search.bases import Effort
+from ocs_codesign.search.edited import SEARCHES, filled, open_steps
+from ocs_codesign.search.late import late_recipes, spliced_recipes
+from ocs_codesign.verification.schedules import verify
+
+if TYPE_CHECKING:
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.schedules.design import Design
+
+EAGER = ("Torus((3, 4))", "GeneralizedKautz(2, 9)", "Complete(5)", "Line(CompleteBipartite(3))")
+SIXTY_ONE = "AffineSpliced(61, 3, (0, 22, 24, 2))"
+
+
+def irregular(nodes: int, links: int, seed: int, *, fastest: int = 3) -> Topology:
+    """A ring and random links, some of them parallel, of unequal speeds."""
+    rng = np.random.default_rng(seed)
+    ring = np.arange(nodes)
+    tail = np.concatenate([ring, rng.integers(nodes, size=links)])
+    head = np.concatenate([(ring + 1) % nodes, rng.integers(nodes, size=links)])
+    return Topology(nodes, tail, head, link_speed=rng.integers(1, fastest + 1, size=len(tail)))
+
+
+def least_loads(topology: Topology, step: np.ndarray) -> list[Fraction]:
+    """Hall's bound of every step by its definition, a set of in-neighbours after the other."""
+    speed: dict[tuple[int, int], int] = {}
+    links = zip(topology.tail.tolist(), topology.head.tolist(), topology.speeds(), strict=True)
+    for tail, head, fast in links:
+        if tail != head:
+            speed[tail, head] = speed.get((tail, head), 0) + int(fast)
+    best = [Fraction(0)] * int(step.max())
+    for node in range(topology.num_nodes):
+        near = [tail for tail, head in speed if head == node]
+        for size in range(1, len(near) + 1):
+            for chosen in combinations(near, size):
+                within: dict[int, int] = {}
+                for source in range(topology.num_nodes):
+                    have = {tail for tail in near if step[source, tail] < step[source, node]}
+                    if source != node and have <= set(chosen):
+                        within[step[source, node]] = within.get(step[source, node], 0) + 1
+                for at, items in within.items():
+                    load = Fraction(items, sum(speed[tail, node] for tail in chosen))
+                    best[at - 1] = max(best[at - 1], load)
+    return best
+
+
+def can_arrive(topology: Topology, step: np.ndarray) -> bool:
+    """Whether everything comes from somewhere, link by link."""
+    nodes, links = range(topology.num_nodes), list(zip(topology.tail, topology.head, strict=True))
+    for source in nodes:
+        for node in nodes:
+            if (source == node) != (step[source, node] == 0):
+                return False
+            before = [t for t, h in links if h == node and step[source, t] < step[source, node]]
+            if source != node and not before:
+                return False
+    return bool(step.min() >= 0)
+
+
+@pytest.mark.parametrize("text", EAGER)
+def test_distances_as_steps_are_bfb(text):
+    topology = parse(text).topology()
+    arrivals = ArrivalSteps(topology, topology.distances())
+    assert arrivals.loads() == bfb_loads(topology)
+    eager = bfb(topology)
+    for mine, theirs in zip(arrivals.schedule().columns(), eager.columns(), strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+@settings(max_examples=25)
+@given(st.integers(4, 7), st.integers(0, 8), st.integers(0, 10**6), st.integers(0, 2))
+def test_loads_are_halls_bound_and_schedules_keep_them(nodes, links, seed, more):
+    topology = irregular(nodes, links, seed)
+    arrivals = late_arrivals(topology, topology.diameter() + more, 60, seed)
+    loads = arrivals.loads()
+    assert can_arrive(topology, arrivals.step)
+    assert list(loads) == least_loads(topology, arrivals.step)
+    verdict = verify(arrivals.schedule())
+    assert verdict.ok
+    assert verdict.cost == Cost(len(loads), topology.t_b(sum(loads)))
+    assert sum(loads) <= sum(bfb_loads(topology))
+
+
+def mutants_are_judged_rightly(number: int) -> None:
+    """Of random changes of tables those are taken that can be replayed, and no others."""
+    rng, taken = np.random.default_rng(number), 0
+    tables = [
+        (graph, late_arrivals(graph, graph.diameter() + 1, 50).step)
+        for graph in (irregular(5, 4, 1), irregular(6, 5, 2), parse("Complete(4)").topology())
+    ]
+    for _ in range(number):
+        graph, step = tables[rng.integers(len(tables))]
+        step = step.copy()
+        for _ in range(rng.integers(1, 4)):
+            step[tuple(rng.integers(graph.num_nodes, size=2))] = rng.integers(-1, step.max() + 2)
+        try:
+            arrivals = ArrivalSteps(graph, step)
+        except ValueError:
+            assert not can_arrive(graph, step)
+            continue
+        taken += 1
+        assert verify(arrivals.schedule()).ok
+    assert number / 50 < taken < number
+
+
+def test_mutated_tables():
+    mutants_are_judged_rightly(1_000)
+
+
+@pytest.mark.slow
+def test_many_mutated_tables():
+    mutants_are_judged_rightly(100_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "seed", "t_b"),
+    [
+        (SIXTY_ONE, 4, 1, "62/61"),
+        ("Lift(Cyclic(47), ((54,137,183), (40,140,150), (4,48,173), (5,85,109)))", 8, 2, "187/188"),
+    ],
+)
+def test_published_graphs_are_better_late(text, steps, seed, t_b):
+    topology = parse(text).topology()
+    late = measure_topology(topology).cost
+    assert late.t_b > Fraction(t_b)
+    verdict = verify(late_arrivals(topology, steps, seed=seed).schedule())
+    assert verdict.ok
+    assert verdict.cost == Cost(steps, Fraction(t_b))
+
+
+def test_the_same_arguments_have_the_same_arrivals():
+    topology = irregular(40, 80, 3)
+    one, same, other = (late_arrivals(topology, 9, 20_000, seed).step for seed in (1, 1, 2))
+    assert np.array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+def test_the_scheduler_takes_any_graph(collective):
+    topology = irregular(36, 70, 5)
+    halves = len(Collective.parse(collective).halves())
+    steps = topology.diameter() * halves
+    answer = late_schedule(topology, steps, collective)
+    eager = measure_topology(topology, collective).cost
+    assert verify(answer.best).ok
+    assert answer.cost.steps <= steps
+    assert answer.bound <= answer.value <= eager.t_b
+
+
+def test_line_digraphs_take_late_schedules_along():
+    late = Late(parse("AffineSpliced(34, 5, (0, 1, 4))"), 5, 20_000, 1)
+    assert late.predict().t_b < measure(late.g).cost.t_b
+    once, twice = Line(late), Line(late, 2)
+    for recipe, levels in ((once, 1), (twice, 2)):
+        predicted = recipe.predict()
+        assert predicted.steps == late.predict().steps + levels
+        verdict = verify(recipe.expansion_schedule())
+        assert verdict.ok
+        assert verdict.cost.t_b <= predicted.t_b
+    assert build(once).maker == "expansion"
+
+
+def test_links_in_pairs_need_one_search():
+    late = Late(parse("Circulant(40, (4, 5))"), 5, 10_000, 1)
+    assert late.predict("reduce-scatter") == late.predict()
+    assert build(late, "allreduce").cost == late.predict("allreduce")
+
+
+def test_the_finder_ends_with_late_schedules():
+    question, known = Question(61, 4), [measure(SIXTY_ONE, "allreduce")]
+    (late,) = late_recipes(question, known, Effort(), [4])
+    assert late.predict().t_b == Fraction(62, 61)
+    assert late in SEARCHES[-1](question, known, [], Effort(), [4])
+
+
+def test_late_schedules_are_looked_for_where_only_the_fewest_steps_are_close():
+    texts = (
+        "Line(Cayley(Dihedral(11), ((0, 1), (1, 0), (3, 0))))",
+        "Cayley(Semidirect(11, 6, 10), ((0, 1), (1, 2), (4, 5)))",
+    )
+    question, known = Question(66, 3), [measure(text, "allreduce") for text in texts]
+    asked: list[Recipe] = []
+
+    def measured(recipes: list[Recipe]) -> list[Design]:
+        asked.extend(recipes)
+        return []
+
+    assert open_steps(known, question) == []
+    assert filled(question, known, [], Effort(), measured) == []
+    assert asked == late_recipes(question, known, Effort(), [4]) != []
+
+
+def test_spliced_digraphs_of_imase_and_itoh_have_few_loops():
+    for nodes, degree in ((565, 3), (649, 4), (476, 5), (100, 4)):
+        for recipe in spliced_recipes(Question(nodes, degree), [*range(12)]):
+            windows = range(degree)
+            loops = [
+                sum((recipe.q * x + r - x) % nodes == 0 for x in range(nodes) for r in shifts)
+                for first in windows
+                for shifts in [tuple((first + link) % nodes for link in range(degree))]
+            ]
+            mine = sum(len(found) for found, _ in recipe.loops())
+            assert mine == min(loops)
+    assert spliced_recipes(Question(565, 3), [9]) == []
+    assert spliced_recipes(Question(565, 4, True), [*range(12)]) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("Torus((6, 6))", 3), "3 steps: the diameter is 6"),
+        (("Complete(12)", 1), "a node has 11 in-neighbours"),
+        (("Torus((6, 6))", 6, -1), "moves are -1"),
+        (("Torus((6, 6))", 6, 1, -1), "seed is -1"),
+        (("UniRing(1, 4097)", 4096), "4097 nodes"),
+    ],
+)
+def test_refusals(arguments, sentence):
+    text, *limits = arguments
+    with pytest.raises(ValueError, match=sentence):
+        late_arrivals(parse(text).topology(), *limits)
+
+
+@pytest.mark.parametrize(
+    ("step", "sentence"),
+    [
+        ([[0, 1], [1, 0]], "3 x 3 integers"),
+        ([[0, 1, 2], [2, 1, 1], [1, 2, 0]], "at its own node at step 0"),
+        ([[0, 2, 1], [2, 0, 1], [1, 2, 0]], "item 0 arrives at node 2 in step 1"),
+    ],
+)
+def test_wrong_tables(step, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        ArrivalSteps(parse("UniRing(1, 3)").topology(), np.array(step))
+
+
+def test_cost_of_an_imported_graph(tmp_path, capsys):
+    file, graph = tmp_path / "mine.csv", irregular(36, 70, 5, fastest=1)
+    links = zip(graph.tail.tolist(), graph.head.tolist(), strict=True)
+    file.write_text("".join(f"{tail} {head}\n" for tail, head in links))
+    command = ["cost", "--graph", str(file), "--scheduler", "late", "--max-steps", "9"]
+    assert main(command) == 0
+    assert "BFB" in capsys.readouterr().out

@@ -1,0 +1,274 @@
+"""All-to-alls that are guided: over rails in closed form, by sketches, in phases, held plans."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from folders import DATA
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.network import direct_routes
+from ocs_codesign.core.networks.builders import damaged, star
+from ocs_codesign.core.networks.products import a100, h100_rail
+from ocs_codesign.faces.cli import main
+from ocs_codesign.graphs.text import parse_network
+from ocs_codesign.schedules.classic.alltoall import bruck_exchange, grid_exchange
+from ocs_codesign.schedules.classic.radices import (
+    MessageCost,
+    best_bruck_radix,
+    best_phases,
+    bruck_time_s,
+    even_phases,
+    even_radices,
+    phases_time_s,
+)
+from ocs_codesign.schedules.compare.contest import Contest
+from ocs_codesign.schedules.compare.play import entrants
+from ocs_codesign.schedules.exchange.drift import held_plans
+from ocs_codesign.schedules.exchange.experts import KINDS, expert_counts
+from ocs_codesign.schedules.exchange.optimum import (
+    balanced_exchange,
+    exchange_optimum,
+    solved_exchange,
+)
+from ocs_codesign.schedules.exchange.paths import exchange_paths
+from ocs_codesign.schedules.exchange.rails import rails_of
+from ocs_codesign.schedules.exchange.sketches import load_sketch, sketch_on
+from ocs_codesign.verification.schedules import verify_on
+
+CASES = json.loads((DATA / "alltoall_any.json").read_text())["cases"]
+
+
+def cases(group: str) -> list[dict]:
+    return [case for case in CASES if case["group"] == group]
+
+
+def drawn(case: dict) -> np.ndarray | None:
+    return expert_counts(**case["matrix_of"]) if "matrix_of" in case else None
+
+
+def is_valid(paths, parts: int) -> bool:
+    schedule = paths.schedule(parts)
+    routes = direct_routes(schedule.topology, paths.network)
+    return verify_on(routes, schedule).witness is None
+
+
+# Over rails, in closed form.
+
+
+@pytest.mark.parametrize("ranks", [16, 64, 512])
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_parts_over_rails_are_as_narrow_as_a_cut(kind, ranks):
+    counts = expert_counts(kind, experts=2 * ranks, top_k=4, ranks=ranks, tokens=64)
+    network = h100_rail(ranks // 8)
+    found = balanced_exchange(network, counts)
+    assert found is not None
+    assert found.optimum.bottleneck.inv_rate == found.optimum.value == found.optimum.bound
+    if ranks == 16:
+        assert found.optimum.value == solved_exchange(network, counts).optimum.value
+        paths = exchange_paths(network, counts)
+        assert paths._loads.sum(axis=0).max() == pytest.approx(float(found.optimum.value))
+        assert is_valid(paths, 2)
+
+
+def test_where_equal_parts_lose_a_program_is_solved():
+    everything_to_one = np.zeros((16, 16), dtype=np.int64)
+    everything_to_one[:, 3] = 5
+    assert balanced_exchange(h100_rail(2), everything_to_one) is None
+    assert exchange_optimum(h100_rail(2), everything_to_one).value == Fraction(3, 20)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [a100(2), star(8, 3), damaged(h100_rail(2), ("h3-s5",)), parse_network("Torus((3, 3))")],
+)
+def test_what_has_no_rails(network):
+    assert rails_of(network) is None
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(2, 4), st.integers(2, 4), st.integers(1, 6), st.integers(0, 2**16))
+def test_rails_of_any_shape(boxes, size, ratio, seed):
+    rng = np.random.default_rng(seed)
+    network = parse_network(f"boxes({boxes}, {size}, {6 * ratio}, 6, outer={size})")
+    order = rng.permutation(network.num_hosts)
+    rails = rails_of(network)
+    assert (rails.num_rails, rails.host.size) == (size, boxes * size)
+    demand = rng.integers(0, 9, (len(order), len(order)))
+    np.fill_diagonal(demand, 0)
+    if demand.any():
+        paths = rails.paths(demand)
+        loads = np.zeros(network.num_links)
+        alike = (
+            np.where(rails.box[paths[0]] == rails.box[paths[1]], 1.0, 1 / size)
+            * demand[paths[0], paths[1]]
+        )
+        np.add.at(loads, paths[3], np.repeat(alike, paths[2]))
+        assert (loads / network.bandwidth).max() == pytest.approx(float(rails.time(demand)))
+        assert rails.time(demand) >= solved_exchange(network, demand).optimum.bound
+
+
+# Sketches.
+
+
+@pytest.mark.parametrize("case", cases("sketch"))
+def test_known_sketches(case):
+    network, demand = parse_network(case["product_network"]), drawn(case)
+    assert float(exchange_optimum(network, demand).value) == pytest.approx(case["free"])
+    for names, value in case["phases"].items():
+        sketch = sketch_on(network, names.split(","))
+        found = exchange_optimum(network, demand, phases=sketch.phases)
+        assert found.proof == "prices"
+        assert float(found.value) == pytest.approx(value)
+        paths = exchange_paths(network, demand, phases=sketch.phases)
+        assert is_valid(paths, 2)
+        if names == "inside,rail":
+            of_paths = np.split(network.dimension[paths.link], paths.start[1:-1])
+            assert all((np.diff(levels) >= 0).all() for levels in of_paths)
+
+
+@pytest.mark.parametrize("text", ["leaf_spine(3, 3, 2, 4, 3)", "Torus((3, 4))", "mi250(1)"])
+def test_one_phase_of_all_links_is_the_free_optimum(text):
+    network = parse_network(text)
+    everything = np.arange(network.num_links)
+    free = exchange_optimum(network).value
+    assert exchange_optimum(network, phases=[everything]).value == free
+    assert exchange_optimum(network, phases=[everything, everything]).value == free
+    if text.startswith("leaf"):
+        alone = exchange_optimum(network, relays=()).value
+        assert exchange_optimum(network, relays=(), phases=[everything] * 2).value == alone
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_phases_never_help(seed):
+    rng = np.random.default_rng(seed)
+    network = parse_network("Torus((3, 4))")
+    demand = rng.integers(0, 5, (12, 12))
+    free = exchange_optimum(network, demand).value
+    axis = network.head // 4 == network.tail // 4
+    links = [np.flatnonzero(one) for one in (axis, ~axis)]
+    for phases in (links, links[::-1], [*links, links[0]]):
+        assert exchange_optimum(network, demand, phases=phases).value >= free
+
+
+def test_sketch_files(tmp_path, capsys):
+    file = tmp_path / "two.yaml"
+    file.write_text("phases: [inside, [rail, h0-s0]]\nrelays: none\nparts: 3\n")
+    network = h100_rail(2)
+    sketch = load_sketch(str(file), network)
+    assert (sketch.names, sketch.relays, sketch.parts) == (("inside", "rail+h0-s0"), (), 3)
+    asked = ["optimum", "h100_rail(2)", "--collective", "alltoall", "--sketch"]
+    assert main([*asked, "inside,rail", "--json", "-"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["sketch"] == {"phases": ["inside", "rail"], "free": "4/25", "loss": "1"}
+    for given_text, rule in (
+        ("inside", "h0 has something for h8, and no path leads there in these phases"),
+        ("dim9", "the phase 'dim9' has no links: dimensions are dim0 to dim1"),
+        ("inside,nowhere", "'nowhere' is no node and no link"),
+        (str(tmp_path / "no.yaml"), "no such file"),
+    ):
+        assert main([*asked, given_text]) == 2
+        assert rule in capsys.readouterr().err
+    file.write_text("phases: []\n")
+    assert main([*asked, str(file)]) == 2
+    assert "phases" in capsys.readouterr().err
+    file.write_text("phases: [inside]\nrelay: none\n")
+    assert main([*asked, str(file)]) == 2
+    assert "relay" in capsys.readouterr().err
+
+
+def test_build_of_a_demand_by_a_sketch(tmp_path, capsys):
+    file = tmp_path / "demand.json"
+    demand = [[(7 * i + 3 * j) % 5 if i != j else 0 for j in range(16)] for i in range(16)]
+    file.write_text(json.dumps(demand))
+    build = ["build", "--network", "h100_rail(2)", "--collective", "alltoall"]
+    asked = [*build, "--demand", str(file), "--out", str(tmp_path / "made")]
+    assert main([*asked, "--sketch", "rail,inside"]) == 0
+    assert "flow" in capsys.readouterr().out
+    assert main(["verify", str(tmp_path / "made")]) == 0
+    assert "alltoall, 16 sizes" in capsys.readouterr().out
+    assert main([*asked, "--scheduler", "direct"]) == 2
+    assert main([*build, "--demand", str(file), "--message", "1MiB", "--out", "x"]) == 2
+    assert main(["build", "Torus((3, 3))", "--sketch", "all", "--out", "x"]) == 2
+
+
+# Phases of small messages.
+
+
+@pytest.mark.parametrize("case", cases("phases"))
+def test_known_phases(case):
+    wire = MessageCost(case["overhead_us"] / 1e6, case["alpha_us"] / 1e6, case["bytes_a_us"] * 1e6)
+    hosts, size = case["hosts"], case["bytes"]
+    best = best_phases(hosts, size, wire)
+    assert list(best) == case["best_factors"]
+    assert phases_time_s(best, size, wire) * 1e6 == pytest.approx(case["time_us"])
+    assert phases_time_s((hosts,), size, wire) * 1e6 == pytest.approx(case["direct_us"])
+    radix = best_bruck_radix(hosts, size, wire)
+    # The values were looked for among small radices alone.
+    assert bruck_time_s(hosts, radix, size, wire) * 1e6 <= case["bruck_us"] * (1 + 1e-9)
+    known = bruck_time_s(hosts, case["best_bruck_radix"], size, wire)
+    assert known * 1e6 == pytest.approx(case["bruck_us"])
+
+
+@pytest.mark.parametrize("ranks", [2, 6, 7, 12, 16])
+def test_times_count_what_the_patterns_send(ranks):
+    wire = MessageCost(1e-6, 2e-6, 1e9)
+    for radix in (2, 3, ranks):
+        steps = bruck_exchange(ranks, radix).steps
+        pieces = sum(step.item.shape[1] for step in steps)
+        messages = sum(len(np.unique(step.target[0])) for step in steps)
+        told = bruck_time_s(ranks, radix, 1000 * ranks, wire) * 1e6
+        assert told == pytest.approx(messages + pieces + 2 * len(steps))
+    for dims in even_phases(ranks):
+        sends = sum(step.num_sends for step in grid_exchange(ranks, dims).steps)
+        moved = sum(ranks * ranks * (side - 1) // side for side in dims)
+        assert sends == moved
+
+
+def test_comparisons_try_phases():
+    network = star(12, 50)
+    asked = Contest("n", network, Collective.ALLTOALL, (2**10,), Fraction(10**9))
+    told = [one.label for one in entrants(asked)]
+    radices = [f"bruck{radix}" for radix in (" radix=4", " radix=3", "")]
+    assert [one for one in told if one[:4] == "grid"] == ["grid dims=3,4", "grid dims=2,2,3"]
+    assert [one for one in told if one[:5] == "bruck"] == radices
+    assert even_radices(2) == even_phases(7) == []
+
+
+# Plans that are held.
+
+DRIFTING = ("leaf_spine(3,3,2,4,3)", "h100_rail(2)", "Torus((3,3))", "star(6,(4,4,4,2,2,1))")
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_regrets_stay_under_their_limit(seed):
+    rng = np.random.default_rng(seed)
+    network = parse_network(DRIFTING[seed % 4])
+    hosts = network.num_hosts
+    demand, demands = rng.integers(0, 20, (hosts, hosts)), []
+    for _ in range(6):
+        demand = np.maximum(0, demand + rng.integers(-6, 7, (hosts, hosts)))
+        demand[0, 1] += 1
+        demands.append(demand)
+    replanning = (0.0, 0.5, 2.0, 20.0)[seed // 4 % 4]
+    found = held_plans(network, demands, replanning)
+    assert found.total <= found.limit * (1 + 1e-9)
+    assert (found.time >= found.least).all()
+    if replanning == 0:
+        assert found.time == pytest.approx(found.least, rel=1e-6)
+
+
+def test_a_plan_serves_pairs_that_it_did_not_know():
+    demand = np.zeros((6, 6), dtype=np.int64)
+    demand[0, 1] = 3
+    other = np.roll(demand, 2, axis=(0, 1))
+    found = held_plans("star(6, 3)", [demand, other], 100)
+    assert found.planned.tolist() == [0]
+    assert found.time.tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match="a demand or more"):
+        held_plans("star(6, 3)", [], 1)
