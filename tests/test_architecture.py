@@ -9,15 +9,11 @@ import sys
 from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
-from folders import ROOT
+from folders import PACKAGE, ROOT, nodes, sources
 
-import ocs_codesign
-
-PACKAGE = Path(ocs_codesign.__file__).resolve().parent
-MODULES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
+MODULES = list(sources())
 MAX_LOADED = 60
 """Modules of the package that a plain `cost` may load."""
 
@@ -59,24 +55,24 @@ PLAIN_READERS = (
 """What reads the files of a bundle into values: beside these, its check imports no format."""
 MAKERS = ("graphs", "schedules", "search", "circuits", "fabric", "jobs", "interop", "faces")
 
-every_module = pytest.mark.parametrize("module", MODULES)
+pytestmark = pytest.mark.xdist_group("sources")
 
 
 @cache
-def tree(module: str) -> ast.Module:
-    return ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
+def all_imported() -> dict[str, set[str]]:
+    """Full names of everything that modules import anywhere, for typing included."""
+    names: dict[str, set[str]] = {module: set() for module in MODULES}
+    for module, node in nodes():
+        if isinstance(node, ast.Import):
+            names[module].update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} has a relative import"
+            names[module].update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
 
 
 def imported(module: str) -> set[str]:
-    """Full names of everything that a module imports anywhere, for typing included."""
-    names: set[str] = set()
-    for node in ast.walk(tree(module)):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module} has a relative import"
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return names
+    return all_imported()[module]
 
 
 def test_the_package_was_found():
@@ -96,12 +92,14 @@ def test_layers():
     assert "0 broken" in done.stdout
 
 
-@every_module
-def test_heavy_libraries_stay_where_they_belong(module):
-    for name in imported(module):
-        library = name.split(".")[0]
-        where = ALLOWED.get(library)
-        assert where is None or re.match(where, module), f"{module} imports {library}"
+def test_heavy_libraries_stay_where_they_belong():
+    astray = [
+        f"{module} imports {name}"
+        for module in MODULES
+        for name in imported(module)
+        if not re.match(ALLOWED.get(name.split(".")[0], ""), module)
+    ]
+    assert astray == []
 
 
 @pytest.mark.parametrize("library", ["highspy", "gurobipy", "networkx", "numba", "rich", "mpi4py"])
@@ -118,10 +116,11 @@ def modules_behind(module: str, seen: set[str] | None = None) -> set[str]:
     return seen
 
 
+@cache
 def runtime_imports(module: str) -> set[str]:
     """Full names of what a module imports when it runs."""
     found: set[str] = set()
-    queue: list[ast.AST] = [tree(module)]
+    queue: list[ast.AST] = [sources()[module]]
     while queue:
         node = queue.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -130,7 +129,8 @@ def runtime_imports(module: str) -> set[str]:
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-        queue.extend(ast.iter_child_nodes(node))
+        statements = (ast.stmt, ast.ExceptHandler, ast.match_case)
+        queue.extend(part for part in ast.iter_child_nodes(node) if isinstance(part, statements))
     return found
 
 
@@ -155,9 +155,8 @@ def test_no_name_is_of_two_types():
     """Those of the two sides of a bundle are apart, since they share nothing."""
     named = Counter(
         node.name
-        for module in MODULES
+        for module, node in nodes()
         if not module.startswith(CHECK_OF_BUNDLES)
-        for node in ast.walk(tree(module))
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, times in named.items() if times > 1] == []
@@ -193,20 +192,32 @@ def test_writing_and_checking_bundles_share_nothing():
         assert behind.isdisjoint({*MAKERS} - {"graphs", "schedules"}), module
 
 
-@every_module
-def test_what_must_not_exist(module):
-    for node in ast.walk(tree(module)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id not in ("print", "eval", "exec"), f"line {node.lineno}"
-        if isinstance(node, ast.ImportFrom):
-            assert all(alias.name != "*" for alias in node.names), f"line {node.lineno}"
-        assert not isinstance(node, ast.Assert), f"line {node.lineno}: raise ValueError instead"
+def must_not_exist(node: ast.AST) -> bool:
+    """Whether it prints, runs text, imports everything or asserts where ValueErrors are raised."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in ("print", "eval", "exec")
+    if isinstance(node, ast.ImportFrom):
+        return any(alias.name == "*" for alias in node.names)
+    return isinstance(node, ast.Assert)
 
 
-@every_module
-def test_modules_have_names_that_say_something(module):
-    names = {part.removesuffix(".py").strip("_") for part in module.split("/")}
-    assert names.isdisjoint({"utils", "util", "helpers", "helper", "common", "misc", "manager"})
+@pytest.mark.parametrize("text", ["print(1)", "eval('1')", "from a import *", "assert a"])
+def test_what_must_not_exist_is_found(text):
+    assert any(must_not_exist(node) for node in ast.walk(ast.parse(text)))
+
+
+def test_what_must_not_exist():
+    found = [
+        f"{module}, line {node.lineno}: {ast.unparse(node)}"
+        for module, node in nodes()
+        if must_not_exist(node)
+    ]
+    assert found == []
+
+
+def test_modules_have_names_that_say_something():
+    words = {part.removesuffix(".py").strip("_") for name in MODULES for part in name.split("/")}
+    assert words.isdisjoint({"utils", "util", "helpers", "helper", "common", "misc", "manager"})
 
 
 @pytest.mark.parametrize(
