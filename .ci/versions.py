@@ -1,8 +1,8 @@
-"""Versions of what the tests were passed with: ``lowest`` prints the least that pyproject.toml allows.
+"""Versions of what the tests were passed with, for ``.ci/newest`` and ``.ci/oldest``.
 
-``python .ci/versions.py lowest`` prints a constraint file of lower bounds, ``python .ci/versions.py
-differences`` what of this environment is of another version than ``tests/constraints.txt`` says, and
-``python .ci/versions.py installed`` that file as this environment would have it.
+``python .ci/versions.py differences`` prints what of this environment is of another version than
+``tests/constraints.txt`` says, ``installed`` that file as this environment would have it, and
+``lowest`` a constraint file of the lower bounds of pyproject.toml.
 """
 
 from __future__ import annotations
@@ -15,50 +15,41 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "tests" / "constraints.txt"
-HEADING = "# What the tests were passed with; `bash .ci/newest` says what is newer. CONTRIBUTING.md: Versions.\n"
+HEADING = "# What the tests were passed with; CONTRIBUTING.md says how to make this anew."
+NOT_OURS = {"ocs-codesign", "pip", "setuptools", "wheel"}
 
 
-def lowest() -> dict[str, str]:
-    """The lower bound of every requirement, extras included."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    bounds: dict[str, str] = {}
-    for requirements in (project["dependencies"], *project["optional-dependencies"].values()):
-        for requirement in requirements:
-            name, version = re.fullmatch(r"([\w-]+)>=([\d.]+)", requirement).groups()
-            if bounds.setdefault(name, version) != version:
-                raise SystemExit(f"pyproject.toml has two lower bounds for {name}: {requirement}")
-    return bounds
-
-
-def pinned() -> dict[str, str]:
-    """The versions of the constraint file."""
-    lines = CONSTRAINTS.read_text(encoding="utf-8").splitlines()
-    return dict(line.split("==") for line in lines if not line.startswith("#"))
-
-
-def installed() -> dict[str, str]:
+def installed() -> list[str]:
     """The versions of this environment, without the project itself and what makes environments."""
     found = {re.sub(r"[-_.]+", "-", one.name).lower(): one.version for one in distributions()}
-    return {name: found[name] for name in sorted(found) if name not in ("ocs-codesign", "pip", "setuptools")}
+    return [f"{name}=={found[name]}" for name in sorted(found.keys() - NOT_OURS)]
 
 
 def differences() -> list[str]:
-    """A line for every package that is of another version here, or that is not in the file."""
-    known = pinned()
+    """What is of another version here, with the line of the file for it."""
+    lines = CONSTRAINTS.read_text(encoding="utf-8").splitlines()
+    pinned = {line.partition("==")[0]: line for line in lines}
     return [
-        f"{name}: {version} here, {known.get(name, 'nothing')} in {CONSTRAINTS.relative_to(ROOT)}"
-        for name, version in installed().items()
-        if known.get(name) != version
-    ]
+        f"{line} here, {pinned.get(name, 'nothing')} in the file"
+        for line in installed()
+        for name in [line.partition("==")[0]]
+        if line != pinned.get(name)
+    ] or ["every version is that of the file"]
 
 
+def lowest() -> list[str]:
+    """The lower bound of every requirement, extras included."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]
+    return sorted({requirement.replace(">=", "==") for requirement in required})
+
+
+ANSWERS = {
+    "differences": differences,
+    "installed": lambda: [HEADING, *installed()],
+    "lowest": lowest,
+}
 if __name__ == "__main__":
-    asked = sys.argv[1] if len(sys.argv) == 2 else ""
-    if asked == "lowest":
-        print(*(f"{name}=={version}" for name, version in lowest().items()), sep="\n")
-    elif asked == "installed":
-        print(HEADING, *(f"{name}=={version}\n" for name, version in installed().items()), sep="", end="")
-    elif asked == "differences":
-        print(*(differences() or ["every version is that of the constraint file"]), sep="\n")
-    else:
+    if len(sys.argv) != 2 or sys.argv[1] not in ANSWERS:
         raise SystemExit(__doc__)
+    sys.stdout.write("\n".join(ANSWERS[sys.argv[1]]()) + "\n")

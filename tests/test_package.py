@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
+import tomllib
 from contextlib import suppress
 from importlib import import_module
 from inspect import isfunction, signature
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from folders import ROOT
+from packaging.version import Version
 
 import ocs_codesign
 import ocs_codesign as oc
@@ -88,3 +92,28 @@ def test_public_functions_are_those_of_their_modules():
     assert pickle.loads(pickle.dumps(oc.build)) is oc.build
     with pytest.raises(TypeError, match="allocate takes problem: BudgetProblem; 3 is none"):
         oc.allocate(3)
+
+
+def test_versions_that_were_tested_are_exact_and_allowed():
+    """The constraint file pins every requirement to a version, not below its bound."""
+    lines = (ROOT / "tests" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    for requirement in chain(project["dependencies"], *extras.values()):
+        name, bound = requirement.split(">=")
+        assert Version(pinned[name]) >= Version(bound), requirement
+
+
+def test_the_stages_of_the_gate_are_described():
+    """In CONTRIBUTING, each in the order of `.ci/run`, which refuses others."""
+    gate = ROOT / ".ci" / "run"
+    stages = re.search(r"^stages=\((.*)\)$", gate.read_text(encoding="utf-8"), re.M)[1].split()
+    described = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| stage \|.*?\n\n", described, re.M | re.S)[0]
+    named = [name for row in re.findall(r"^\| (`.*?) \|", table, re.M) for name in row.split(", ")]
+    assert named == [f"`{stage}`" for stage in stages]
+    command = ["bash", str(gate), "no-such-stage"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no stage 'no-such-stage'; the stages are install format" in done.stderr
