@@ -11,6 +11,7 @@ import re
 import sys
 import tomllib
 from importlib.metadata import distributions
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,7 +41,7 @@ def differences() -> list[str]:
 def lowest() -> list[str]:
     """The lower bound of every requirement, extras included."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    required = [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]
+    required = chain(project["dependencies"], *project["optional-dependencies"].values())
     return sorted({requirement.replace(">=", "==") for requirement in required})
 
 
