@@ -9,9 +9,11 @@ import signal
 import threading
 
 import pytest
+import yaml
 from answer_schema import check_answer
 from hypothesis import HealthCheck, settings
 
+from ocs_codesign.core.files import plain_text
 from ocs_codesign.faces.cli import commands, progress
 from ocs_codesign.faces.cli.output import Answer, json_bytes
 
@@ -44,6 +46,36 @@ def _no_handles_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _no_words_of_patience() -> None:
     """What standard error says does not depend on how fast the machine is."""
     progress.SILENCE_S = 3600.0
+
+
+@pytest.fixture
+def other_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What libraries say is said in other words, as by another release of them."""
+
+    def fields(text: str, *_: object) -> str:
+        return "other words " + " ".join(re.findall(r"\{.*?\}", text))
+
+    for module in ("exceptions", "types", "core", "parser"):
+        monkeypatch.setattr(f"click.{module}._", fields, raising=False)
+    yaml_error, json_error, sentence = (
+        yaml.MarkedYAMLError.__init__,
+        json.JSONDecodeError.__init__,
+        plain_text._sentence,
+    )
+    monkeypatch.setattr(
+        *(yaml.MarkedYAMLError, "__init__"),
+        lambda self, _=None, there=None, __=None, here=None, *___: yaml_error(
+            self, "other words", there, "other words", here
+        ),
+    )
+    monkeypatch.setattr(
+        *(json.JSONDecodeError, "__init__"),
+        lambda self, _, *place: json_error(self, "Other words", *place),
+    )
+    monkeypatch.setattr(
+        *(plain_text, "_sentence"),
+        lambda place, error, keys: sentence(place, {**error, "msg": "other words"}, keys),
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -51,8 +51,7 @@ def test_columns_are_int32_copies_and_read_only():
     assert schedule.step.tolist() == GATHER[4]
     for column in schedule.columns():
         assert column.dtype == np.int32
-        with pytest.raises(ValueError, match="read-only"):
-            column[0] = 0
+        assert not column.flags.writeable
     with pytest.raises(AttributeError):
         schedule.num_chunks = 4
 
@@ -109,7 +108,7 @@ def test_equality():
     assert ring() != "schedule"
     shuffled = [np.array(column)[[5, 3, 1, 0, 2, 4]] for column in GATHER]
     assert Schedule(RING, Collective.ALLGATHER, 2, *shuffled) == ring()
-    with pytest.raises(TypeError, match="unhashable"):
+    with pytest.raises(TypeError):
         hash(ring())
 
 

@@ -51,8 +51,7 @@ def test_arrays_are_copies_and_read_only():
     assert topology.tail.tolist() == [0, 1, 2]
     assert topology.speeds().tolist() == [1, 2, 3]
     for array in (topology.tail, topology.head, topology.link_speed):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1
+        assert not array.flags.writeable
     with pytest.raises(AttributeError):
         topology.num_nodes = 4
 

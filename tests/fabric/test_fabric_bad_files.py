@@ -99,6 +99,7 @@ def bad_text(path, data):
     [*((at, value, at + rule) for at, value, rule in BAD), *ELSEWHERE],
 )
 @pytest.mark.parametrize("suffix", ["json", "yaml"])
+@pytest.mark.usefixtures("other_words")
 def test_bad_files(place, value, sentence, suffix, tmp_path):
     path = [int(key) if key.isdigit() else key for key in re.findall(r"[^.\[\]]+", place)]
     base = ROTORS if place.startswith(ROTOR) else LAB

@@ -27,8 +27,14 @@ YAML = {
     "a list as key": ("? [a, b]\n: 3", 1, "a key must be a plain name"),
     "deep lists": ("a: " + "[" * 5000 + "]" * 5000, 1, "more than 16 levels"),
     "deep maps": ("{a: " * 3000 + "1" + "}" * 3000, 1, "more than 16 levels"),
-    # Some releases of libyaml count the levels themselves, others miss the end first.
-    "unclosed": ("a: 1\n" + "[" * 100_000, 2, ""),
+    "unclosed": ("a: 1\n" + "[" * 100_000, 2, "this is not YAML, at '[[["),
+    "unclosed and broken": ("a: 1\n" + "[" * 1010 + "\n'", 2, "this is not YAML, at '[[["),
+    "unclosed lists": ("a: 1\nb: " + "[" * 100_000, 2, "more than 16 levels"),
+    "unclosed in quotes": ("a: '" + "[" * 5000, 1, "this is not YAML, at"),
+    "a tag before lists": ("!x " + "[" * 5000, 1, "tags are not read (!x)"),
+    "an anchor among lists": ("[[[&a " + "[" * 5000, 1, "anchors and aliases are not read (a)"),
+    "after many lines": ("- 1\n" * 20_000 + "- " + "[" * 3000, 20_001, "more than 16 levels"),
+    "a control character": ("name: a\nb: \x01", 2, "this is not YAML: '\\x01' is no printable"),
     "a key twice": ("name: a\nalpha: 1us\nname: b", 3, "the key 'name' is given twice"),
     "an inner key twice": ("hosts:\n  count: 3\n  count: 4", 3, "the key 'count' is given twice"),
     "two documents": ("name: a\n---\nname: b", 2, "a second document begins"),
@@ -40,14 +46,16 @@ YAML = {
     "hexadecimal": ("hosts: {count: 0x10}", 1, "'0x10' is ambiguous"),
     "base 60": ("name: 1:30", 1, "'1:30' is ambiguous"),
     "underscores": ("name: 1_000", 1, "'1_000' is ambiguous"),
-    "a tab": ("hosts:\n\tcount: 3", 2, "this is not YAML"),
-    "a bad indent": ("name: a\n  alpha: 1us", 2, "this is not YAML"),
-    "unclosed quotes": ("name: 'a\nalpha: 1us", 2, "this is not YAML"),
+    "a tab": ("hosts:\n\tcount: 3", 2, "this is not YAML, at '\\tcount: 3'"),
+    "a bad indent": ("name: a\n  alpha: 1us", 2, "this is not YAML, at '  alpha: 1us'"),
+    "unclosed quotes": ("name: 'a\nalpha: 1us", 2, "this is not YAML, at 'alpha: 1us'"),
+    "an open list": ("[[[\n\n", 1, "this is not YAML, at '[[['"),
 }
 
 
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("case", YAML)
+@pytest.mark.usefixtures("other_words")
 def test_hostile_yaml(case, compiled, monkeypatch):
     text, line, rule = YAML[case]
     if not compiled:
@@ -74,6 +82,7 @@ JSON = {
 
 
 @pytest.mark.parametrize("case", JSON)
+@pytest.mark.usefixtures("other_words")
 def test_hostile_json(case):
     data, rule = JSON[case]
     with pytest.raises(ValueError, match="bad") as caught:

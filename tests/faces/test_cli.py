@@ -82,8 +82,14 @@ def test_every_command_writes_json():
 
 USAGE = [
     (["nonsense"], "No such command 'nonsense'"),
-    (["--nonsense"], "No such option"),
-    (["frontier"], "Missing option '-n' / '--nodes'"),
+    (["--nonsense"], "No such option '--nonsense'"),
+    (["cost", "--recip"], "No such option '--recip': did you mean "),
+    (["fabric", "chek"], "No such command 'chek': did you mean check? (try 'ocs-codesign fabric"),
+    (["cost", "Complete(4)", "--message"], "'--message' needs a value (try 'ocs-codesign cost"),
+    (["cost", "Complete(4)", "--wide=3"], "'--wide' takes no value"),
+    (["plan", "--nodes", "x"], "'--nodes': 'x' is not a whole number of at least 2 (try"),
+    (["catalogue", "export"], "Missing option '--format': one of csv, parquet, json (try"),
+    (["frontier"], "Missing option '--nodes'"),
     (["frontier", "--nodes", "x", "--degree", "4"], "'x' is not a range"),
     (["frontier", "--nodes", "1", "--degree", "1"], "1 nodes"),
     (["frontier", "--nodes", "-8", "--degree", "4"], "'-8' is not a range"),
@@ -147,6 +153,7 @@ USAGE = [
 ]
 
 
+@pytest.mark.usefixtures("other_words")
 @pytest.mark.parametrize(("arguments", "reason"), USAGE, ids=[" ".join(u[0])[:60] for u in USAGE])
 def test_bad_usage_is_one_sentence_and_code_2(capsys, tmp_path, monkeypatch, arguments, reason):
     monkeypatch.chdir(tmp_path)
@@ -163,7 +170,6 @@ def test_no_command_shows_help_and_code_2(capsys):
     assert main([]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert "Usage:" in err
     assert "frontier" in err
 
 
@@ -173,8 +179,8 @@ def test_no_command_shows_help_and_code_2(capsys):
         (ValueError("two\n  lines"), "two lines"),
         (RuntimeError(), "RuntimeError"),
         (RecursionError("too deep"), "too deep"),
-        (MemoryError(), "not enough memory."),
-        (MemoryError("Unable to allocate 8 GiB"), "not enough memory. Unable to allocate 8 GiB"),
+        (MemoryError(), "not enough memory"),
+        (MemoryError("Unable to allocate 8 GiB"), "not enough memory (Unable to allocate 8 GiB)"),
         (OSError(28, "No space left on device", "f"), "f: no space left on device"),
         (OSError("odd"), "odd"),
     ],

@@ -125,7 +125,7 @@ def test_pictures_of_nothing_and_of_one_node(capsys, tmp_path):
     [
         (["--delta", "1s"], "Missing option"),
         (["--bandwidth", "1B/s"], "give --delta, or --ports for circuits that stay"),
-        ([*MODEL, "--switches", "0"], "0 is not in the range"),
+        ([*MODEL, "--switches", "0"], "'0' is not a whole number"),
         ([*MODEL, "--switches", "2000"], "there must be 1 to 1024"),
         ([*MODEL, "--unit", "furlong"], "unknown unit"),
         ([*MODEL, "--unit", "0B"], "the unit is '0B': it must be positive"),

@@ -185,8 +185,8 @@ class TestNothingComputedIsLost:
 REFUSED = [
     (["cost", KAUTZ, "--max-steps", "3"], "for --exact"),
     (["cost", KAUTZ, "--chunks", "3"], "for --exact"),
-    (["cost", KAUTZ, "--exact", "--chunks", "0"], "0 is not in the range"),
-    (["cost", KAUTZ, "--exact", "--max-steps", "x"], "not a valid integer"),
+    (["cost", KAUTZ, "--exact", "--chunks", "0"], "'0' is not a whole number"),
+    (["cost", KAUTZ, "--exact", "--max-steps", "x"], "'x' is not a whole number"),
     (["cost", KAUTZ, "--exact", "--collective", "alltoall"], "--exact is for allgather"),
     (["cost", KAUTZ, "--solver", "highs"], "are for --exact and --collective alltoall"),
     (["cost", KAUTZ, "--time-limit", "5s"], "nothing else is given to a solver"),

@@ -134,7 +134,7 @@ def test_more_configurations_than_planes_and_long_lists(capsys, tmp_path):
     [
         ([*FABRIC], "Missing option"),
         (["--planes", "2", "--delta", "1us"], "Missing option"),
-        (instead(MODEL, "--planes", "0"), "0 is not in the range"),
+        (instead(MODEL, "--planes", "0"), "'0' is not a whole number"),
         (instead(MODEL, "--planes", "17"), "17 planes: there must be 1 to 16"),
         ([*MODEL, "--delta-per-circuit", "1us"], "--delta-per-circuit needs to know the circuits"),
         ([*MODEL, "--start", "c1"], "--start names 1 configurations for 2 planes"),

@@ -137,7 +137,7 @@ def test_what_people_read(places, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
-        (["ring"], "Missing option '-m' / '--message'"),
+        (["ring"], "Missing option '--message'"),
         (["ring", *MESSAGE], "give --bandwidth: the links have no unit of their own"),
         (["ring", *MESSAGE, "--network", "ring.json", "--bandwidth", "1Gbps"], "these have GiB/s"),
         (["ring", *MESSAGE, "--bandwidth", "1Gbps", "--delta", "1us"], "--delta and --serial are"),

@@ -166,7 +166,7 @@ def test_a_wrong_book_is_found_wrong(tmp_path, capsys):
         (lambda record: record["pages"][0].update(maker="bruck"), "is not a plan of bruck"),
         (lambda record: record.update(played=None, format=2), "played is there from 2 on"),
         (lambda record: record["pages"][0].update(from_bytes=3), "from 0 on"),
-        (lambda record: record["pages"][0].update(plan="../x.npz"), "pages.0.plan"),
+        (lambda record: record["pages"][0].update(plan="../x.npz"), "pages[0].plan"),
         (lambda record: record.update(collective="allreduce"), "not of allreduce"),
         (lambda record: record.update(collective="nonsense"), "nonsense"),
         (lambda record: record.update(extra=1), "extra"),

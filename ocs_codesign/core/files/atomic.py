@@ -264,9 +264,9 @@ def errors_at(place: str) -> Iterator[None]:
     """A ValueError in here says at which place; what is no UTF-8 text is one.
 
     >>> with errors_at("t.csv, line 2"):
-    ...     int("x")
+    ...     raise ValueError("a row has 3 columns")
     Traceback (most recent call last):
-    ValueError: t.csv, line 2: invalid literal for int() with base 10: 'x'
+    ValueError: t.csv, line 2: a row has 3 columns
     """
     try:
         yield

@@ -16,7 +16,7 @@ from ocs_codesign.core.files.atomic import decoded
 from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from pydantic import BaseModel, ValidationError
 
@@ -33,6 +33,8 @@ NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 """How numbers are written, in JSON and here in YAML too."""
 
 _MAX_DIGITS = 40
+_AHEAD = 99  # characters: more than the levels that are read, fewer than a scanner counts
+_UNPRINTABLE = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CORE = "tag:yaml.org,2002:"
 
 
@@ -126,27 +128,42 @@ def _check_depth(value: Any) -> None:
 def _read_yaml(text: str) -> PlainText:
     import yaml
 
+    odd = _UNPRINTABLE.search(text)
+    if odd is not None:
+        rule = f"this is not YAML: {odd[0]!r} is no printable character"
+        raise _LineError(len(text[: odd.end()].splitlines()), rule)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        _check_events(yaml.parse(text, Loader=loader))
-        node = yaml.compose(text, Loader=loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = None if mark is None else mark.line + 1
-        if "nesting depth" in (error.problem or ""):  # libyaml scans ahead of the events
-            raise _LineError(line, f"more than {MAX_DEPTH} levels of nesting") from None
-        raise _LineError(line, f"this is not YAML ({error.problem or error.context})") from None
-    except yaml.YAMLError as error:
-        rule = " ".join(str(getattr(error, "reason", error)).split())
-        raise _LineError(None, f"this is not YAML ({rule})") from None
+    _check_events(text, loader)
+    node = yaml.compose(text, Loader=loader)
     if node is None:
         return PlainText(None, {})
     lines: dict[Place, int] = {}
     return PlainText(_plain(node, node, (), lines, 0), lines)
 
 
-def _check_events(events: Any) -> None:
-    """Refuse, before anything is built, what would be built large or by other code."""
+def _check_events(text: str, loader: Any) -> None:
+    """Refuse, before anything is built, what would be built large or by other code.
+
+    Where a key may be, scanners are ahead of the events, and some count levels there: if there are
+    many, what is judged ends before any of them gives up.
+    """
+    import yaml
+
+    end = 0
+    try:
+        for event in _checked_events(yaml.parse(text, Loader=loader)):
+            end = event.end_mark.index
+    except yaml.YAMLError as error:
+        ahead = text[end : end + _AHEAD]
+        if end + _AHEAD < len(text) and ahead.count("[") + ahead.count("{") > MAX_DEPTH:
+            _check_events(text[: end + _AHEAD], loader)
+        rows = text.rstrip().splitlines() or [""]
+        mark = getattr(error, "problem_mark", None)
+        row = 0 if mark is None else min(mark.line, len(rows) - 1)
+        raise _LineError(row + 1, f"this is not YAML, at {shown(rows[row])}") from None
+
+
+def _checked_events(events: Any) -> Iterator[Any]:
     depth = documents = 0
     for values, event in enumerate(events):
         kind, line = type(event).__name__, event.start_mark.line + 1
@@ -167,6 +184,7 @@ def _check_events(events: Any) -> None:
             )
         if getattr(event, "tag", None) is not None:
             raise _LineError(line, f"tags are not read ({event.tag[:60]})")
+        yield event
 
 
 def _plain(node: Any, first: Any, place: Place, lines: dict[Place, int], around: int) -> Any:
@@ -237,12 +255,16 @@ _SENTENCES = {
     "model_attributes_type": "is {input}: it must be a map of keys to values",
     "greater_than_equal": "is {input}: it must be at least {ge}",
     "less_than_equal": "is {input}: it must be at most {le}",
+    "greater_than": "is {input}: it must be more than {gt}",
+    "less_than": "is {input}: it must be less than {lt}",
     "too_short": "has {actual_length} entries: it needs at least {min_length}",
     "too_long": "has more than {max_length} entries: no more are read",
     "string_too_short": "is empty: it needs a character",
     "string_too_long": "has more than {max_length} characters: no more are read",
     "string_pattern_mismatch": "is {input}: it must be one line of printable text",
-    "literal_error": "is {input}: it must be {expected}",
+    "literal_error": "is {input}: it must be {choices}",
+    "union_tag_invalid": "is {input}: its {discriminator} must be {choices}",
+    "union_tag_not_found": "is {input}: its {discriminator} is missing",
 }
 """Kinds of broken rules, as sentences that follow the path of the value."""
 
@@ -330,10 +352,12 @@ def _sentence(place: Place, error: Any, keys_at: Callable[[Place], Sequence[str]
     if kind == "value_error":
         text = str(context["error"])
         return f" {text}" if text.startswith(("is ", "must ")) else f": {text}"
-    sentence = _SENTENCES.get(kind)
-    if sentence is None:
-        return f" is {shown(error['input'])}: {error['msg'].lower()}"
-    return " " + sentence.format(**{"input": shown(error["input"]), **context})
+    sentence = _SENTENCES.get(kind, f"is {{input}}: it breaks the rule {kind}")
+    if kind == "string_pattern_mismatch" and r"\x7f" not in context["pattern"]:
+        sentence = "is {input}: it must match {pattern}"
+    listed = context.get("expected", context.get("expected_tags", ""))
+    choices = " or ".join(re.findall(r"'[^']*'|\d+", listed))
+    return " " + sentence.format(**{"input": shown(error["input"]), "choices": choices, **context})
 
 
 def _unknown_key(place: Place, known: Sequence[str]) -> str:

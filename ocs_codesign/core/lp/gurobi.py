@@ -101,13 +101,13 @@ def _configure(gurobipy: Any, model: Any, method: str, options: Options) -> str:
     for name, value in settings:
         try:
             model.setParam(name, value)
-        except gurobipy.GurobiError as error:
-            return str(error)
+        except gurobipy.GurobiError:
+            return f"it does not take {name} = {value}"
     return ""
 
 
 def _explained(codes: Any, error: Any, program: LinearProgram, method: str) -> Solution:
-    status, reason = Status.FAILED, str(error)
+    status, reason = Status.FAILED, f"Gurobi's error {error.errno} ({error})"
     if error.errno == codes.NO_LICENSE:
         status = Status.NO_LICENCE
     elif error.errno == codes.OUT_OF_MEMORY:

@@ -6,11 +6,13 @@ import json
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.core.files.atomic import decoded
+from ocs_codesign.core.files.atomic import decoded, errors_at
 from ocs_codesign.core.networks.formats import network_of, network_record
 from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import networkx as nx
 
     from ocs_codesign.core.network import Network
@@ -116,13 +118,10 @@ def read_node_link(data: bytes, name: str) -> Network:
     from ocs_codesign.core.files.plain_text import read_plain_text
 
     value = read_plain_text(data, name, is_json=True).value
-    try:
-        if not isinstance(value, dict):
-            raise ValueError("node-link JSON is an object with nodes and edges")
-        key = "links" if "links" in value else "edges"
-        return from_networkx(nx.node_link_graph(value, edges=key))
-    except (nx.NetworkXError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{name}: {_reason(error)}") from None
+    key = "links" if isinstance(value, dict) and "links" in value else "edges"
+    if not isinstance(value, dict) or not {"nodes", key} <= set(value):
+        raise ValueError(f"{name}: node-link JSON is an object with nodes and edges")
+    return _network(name, lambda: nx.node_link_graph(value, edges=key))
 
 
 def write_graphml(network: Network, title: str) -> str:
@@ -143,15 +142,22 @@ def read_graphml(data: bytes, name: str) -> Network:
     text = decoded(data, name)
     try:
         with warnings.catch_warnings(action="ignore"):  # of keys without a type, which are texts
-            return from_networkx(nx.parse_graphml(text, force_multigraph=True))
+            return _network(name, lambda: nx.parse_graphml(text, force_multigraph=True))
     except ParseError as error:
         raise ValueError(f"{name}: this is not XML ({error})") from None
-    except (nx.NetworkXError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{name}: {_reason(error)}") from None
 
 
-def _reason(error: Exception) -> str:
-    """What was wrong, in a sentence."""
-    text = " ".join(str(error).split())
-    text = text if len(text) <= 200 else f"{text[:197]}..."
-    return f"there is no {text}" if isinstance(error, KeyError) else text
+def _network(name: str, read: Callable[[], nx.Graph]) -> Network:
+    """The network of a graph that networkx reads; ValueError, with the file, if there is none."""
+    import networkx as nx
+
+    wrong = (nx.NetworkXError, KeyError, TypeError, AttributeError)
+    try:
+        graph = read()
+    except (*wrong, ValueError) as error:
+        raise ValueError(f"{name}: networkx finds no graph ({type(error).__name__})") from None
+    try:
+        with errors_at(name):
+            return from_networkx(graph)
+    except wrong as error:
+        raise ValueError(f"{name}: this is no network ({type(error).__name__})") from None

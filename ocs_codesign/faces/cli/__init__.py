@@ -23,7 +23,7 @@ from ocs_codesign.faces.cli.progress import add_verbosity
 from ocs_codesign.faces.cli.spellings import as_spelled_now
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 BAD_INPUT = 2
@@ -132,9 +132,7 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command and its arguments, in which no option with one value may come twice."""
         if args and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
-            near = get_close_matches(args[0], COMMANDS, 2, 0.7)
-            hint = f": did you mean {' or '.join(near)}?" if near else "."
-            raise click.UsageError(f"No such command '{args[0]}'{hint}", ctx)
+            raise _no_command(args[0], COMMANDS, ctx)
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None:
             rest = as_spelled_now(name, rest)
@@ -142,10 +140,20 @@ class _Commands(click.Group):
         return name, command, rest
 
 
+def _no_command(name: str, known: Iterable[str], ctx: click.Context) -> click.UsageError:
+    near = " or ".join(get_close_matches(name, known, 2, 0.7))
+    return click.UsageError(
+        f"No such command '{name}'" + f": did you mean {near}?" * bool(near), ctx
+    )
+
+
 def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> None:
     """UsageError if a value would be lost in silence because a later one takes its place."""
     if isinstance(command, click.Group):
         inner = command.get_command(ctx, args[0]) if args else None
+        if inner is None and args and args[0][:1] != "-":
+            own = click.Context(command, ctx, command.name)
+            raise _no_command(args[0], command.list_commands(own), own)
         if inner is not None:
             _refuse_repeated(inner, ctx, args[1:])
         return
@@ -225,15 +233,37 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _sentence(error: Exception) -> str:
     """What went wrong, on one line."""
     if isinstance(error, click.ClickException):
-        text = error.format_message()
+        text = _usage(error)
     elif isinstance(error, OSError) and error.strerror:
         text = error.strerror[0].lower() + error.strerror[1:]
         text = text if error.filename is None else f"{error.filename}: {text}"
     elif isinstance(error, MemoryError):
-        text = f"not enough memory. {error}".strip()
+        text = f"not enough memory ({error})" if str(error) else "not enough memory"
     else:
         text = str(error) or type(error).__name__
     text = " ".join(text.split())
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 4 :]}"
     return text
+
+
+def _usage(error: click.ClickException) -> str:
+    """What is wrong with a command line, in words that do not change with click."""
+    param = getattr(error, "param", None)
+    if isinstance(error, click.NoSuchOption):
+        near = " or ".join(sorted(error.possibilities or ()))
+        return f"No such option '{error.option_name}'" + f": did you mean {near}?" * bool(near)
+    if isinstance(error, click.BadOptionUsage):
+        params = [] if error.ctx is None else error.ctx.command.params
+        is_flag = any(
+            error.option_name in each.opts and getattr(each, "is_flag", False) for each in params
+        )
+        return f"'{error.option_name}' {'takes no' if is_flag else 'needs a'} value"
+    if not isinstance(param, click.Parameter):
+        return error.message
+    is_option = isinstance(param, click.Option)
+    name = max(param.opts, key=len) if is_option else param.human_readable_name
+    if isinstance(error, click.MissingParameter):
+        choices = ", ".join(map(str, getattr(param.type, "choices", ())))
+        return f"Missing {param.param_type_name} '{name}'" + f": one of {choices}" * bool(choices)
+    return f"Invalid value for '{name}': {error.message}"

@@ -250,9 +250,53 @@ def _plot(what: str) -> Callable[..., Any]:
     return click.option("--plot", type=_Picture(readable=False), metavar="FILE", help=text)
 
 
+def _rule(kind: click.ParamType) -> str:  # type: ignore[type-arg]
+    """What a number or a choice has to be; nothing for types that say so themselves."""
+    if isinstance(kind, click.Choice):
+        return f"one of {', '.join(map(str, kind.choices))}"
+    if not isinstance(kind, (type(click.INT), type(click.FLOAT))):
+        return ""
+    least, most = getattr(kind, "min", None), getattr(kind, "max", None)
+    than = "more than" if getattr(kind, "min_open", False) else "at least"
+    ends = (
+        ""
+        if least is None
+        else f" of {than} {least}"
+        if most is None
+        else f" from {least} to {most}"
+    )
+    return ("a whole number" if isinstance(kind, type(click.INT)) else "a number") + ends
+
+
 @final
 class _Command(click.Command):
     """A command whose answer is written and shown."""
+
+    allow_extra_args = True  # which are refused here
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """What is left of a command line: nothing, or it is refused."""
+        given = list(args)
+        try:
+            left = super().parse_args(ctx, args)
+        except click.BadOptionUsage as error:
+            error.ctx = ctx
+            raise
+        except click.BadParameter as error:
+            param = error.param
+            rule = "" if param is None else _rule(param.type)
+            if param is None or not rule:
+                raise
+            values = self.make_parser(ctx).parse_args(given)[0].get(param.name or "")
+            for value in values if isinstance(values, (list, tuple)) else [values]:
+                try:
+                    param.type(value, param, ctx)
+                except click.BadParameter:
+                    raise click.BadParameter(f"{value!r} is not {rule}", ctx, param) from None
+            raise
+        if left and not ctx.resilient_parsing:
+            raise click.UsageError(f"unexpected extra argument '{left[0]}'", ctx)
+        return left
 
     def invoke(self, ctx: click.Context) -> Any:
         """Its exit code."""

@@ -19,18 +19,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 import ocs_codesign
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import check_replaceable, whole_directory
-from ocs_codesign.core.files.plain_text import once_each
+from ocs_codesign.core.files.plain_text import Place, checked_part, read_plain_text
 from ocs_codesign.core.networks.formats import import_network, write_json
 from ocs_codesign.core.plans import Advice, Book, Page, Plan, Played
 from ocs_codesign.core.quantities import unit_of_bandwidth
 from ocs_codesign.core.schedule import Messages
-from ocs_codesign.core.shown import shown
 from ocs_codesign.schedules.files.archive import (
     read_archive,
     read_messages,
@@ -157,11 +156,9 @@ def load_book(directory: str | Path) -> Book:
     """
     directory = Path(directory)
     path = directory / BOOK_FILE
-    try:
-        plain = json.loads(read_limited(path, MAX_BOOK_BYTES), object_pairs_hook=once_each)
-        record = _Record.model_validate(plain)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: {_first(error)}") from None
+    plain = read_plain_text(read_limited(path, MAX_BOOK_BYTES), str(path), is_json=True)
+    keys = "format, version, collective, unit_Bps and pages"
+    record = checked_part(plain, str(path), _Record, _keys_at, "book", keys=keys)
     network = import_network(directory / NETWORK_FILE, "json")
     pages = tuple(
         Page(page.from_bytes, page.maker, _plan(directory / PLANS / page.plan))
@@ -187,14 +184,9 @@ def load_book(directory: str | Path) -> Book:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _first(error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    if not isinstance(error, ValidationError):
-        return str(error)
-    first = error.errors(include_url=False)[0]
-    where = ".".join(map(str, first["loc"])) or "the book"
-    return f"{where} is {shown(first['input'])}: {first['msg'].lower()}"
+def _keys_at(place: Place) -> list[str]:
+    parts: dict[str, type[BaseModel]] = {"pages": _Page, "played": _Played, "advice": _Advice}
+    return list(parts.get(str(place[0]) if place else "", _Record).model_fields)
 
 
 def _plan(path: Path) -> Plan:
