@@ -12,7 +12,10 @@ DATA = ROOT / "tests" / "data"
 EXAMPLES = PACKAGE / "faces" / "examples"
 
 
-KINDS = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.Call, ast.Assert)
+KINDS = (
+    *(ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef),
+    *(ast.Call, ast.Assert, ast.Try, ast.Subscript),
+)
 
 
 @cache
