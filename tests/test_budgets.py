@@ -23,7 +23,7 @@ LINES = {
     "circuits": 9_080,
     "fabric": 14_150,
     "jobs": 15_560,
-    "interop": 12_850,
+    "interop": 12_870,
     "faces": 22_100,
 }
 """Lines of every package; what they are to come to is a third less."""
