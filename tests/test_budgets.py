@@ -23,12 +23,12 @@ LINES = {
     "circuits": 9_080,
     "fabric": 14_150,
     "jobs": 15_560,
-    "interop": 12_850,
+    "interop": 12_870,
     "faces": 22_170,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 58_900
+MAX_LINES_OF_TESTS = 59_100
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

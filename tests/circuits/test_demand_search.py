@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from demand_oracle import KNOWN, by_integer_program, mixed, ticks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ocs_codesign.circuits.demand import planner
 from ocs_codesign.circuits.demand.matrix import MAX_TICKS, DemandMatrix, demand_ticks
 from ocs_codesign.circuits.demand.planner import SEARCHED, DemandEffort, plan_demand
 from ocs_codesign.circuits.demand.search import MAX_LINES, search, search_levels
@@ -180,9 +183,13 @@ class TestStopped:
         assert not stopped.is_optimal
         assert stopped.proof != SEARCHED
 
-    def test_a_limit_is_used_for_more_of_the_same(self):
+    def test_a_limit_is_used_for_more_of_the_same(self, monkeypatch):
+        """By a clock that moves a second whenever it is asked."""
+        clock = count()
+        monkeypatch.setattr(planner, "time", SimpleNamespace(monotonic=clock.__next__))
         rng = np.random.default_rng(4)
         demand = DemandMatrix(rng.integers(1, 1000, (9, 9)).tolist())
         free = plan_demand(demand, 5, effort=DemandEffort(rounds=32, programs=0))
-        effort = DemandEffort(rounds=32, programs=0, time_limit_s=2.0)
+        effort = DemandEffort(rounds=32, programs=0, time_limit_s=500.0)
         assert plan_demand(demand, 5, effort=effort).total_s <= free.total_s
+        assert 500 <= next(clock) < 600

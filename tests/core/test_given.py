@@ -47,7 +47,7 @@ HELD = plane_heads(GRAPH, oc.core.factorise(GRAPH))
 NETWORK = oc.direct(GRAPH, 1)
 GATHER = oc.Collective("allgather")
 ALL = oc.bfb(GRAPH)
-OPTIONS = Options(time_limit_s=20.0)
+OPTIONS = Options()
 
 
 def classic(name):

@@ -34,7 +34,7 @@ def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=600,
         check=False,
         **options,
     )
@@ -48,7 +48,7 @@ def test_help_imports_nothing_heavy(arguments):
         "sys.stderr.write(' '.join(sys.modules))\nsys.exit(code)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0
     assert done.stdout
@@ -286,7 +286,7 @@ INTERRUPTED_WHILE = {
 import ocs_codesign.faces.cli.progress as progress
 def hear(self, phase, done, total):
     print("ready", flush=True)
-    time.sleep(0.01)
+    wait_for_ctrl_c()
 progress.Progress.hear = hear
 """,
     "writing": """
@@ -315,7 +315,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path, moment, there_is_a_design):
         assert main(["build", "Complete(4)", "--out", str(tmp_path / "d")]) == 0
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     script = (
-        f"import sys, time\n{INTERRUPTED_WHILE[moment]}\nfrom ocs_codesign.faces.cli import main\n"
+        f"import sys\n{INTERRUPTED_WHILE[moment]}\nfrom ocs_codesign.faces.cli import main\n"
         "sys.exit(main(['build', 'GeneralizedKautz(4, 1024)', '--out', 'd', '--json', 'j']))"
     )
     code, _, err = interrupted(script, tmp_path)

@@ -24,7 +24,7 @@ def run(*arguments, cwd, **environment):
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env={**os.environ, **environment},
     )

@@ -134,7 +134,7 @@ def test_shell_completion():
     for shell, expected in (("bash", "plain,--delta\nplain,--delta-per-circuit\n"), ("zsh", None)):
         environment["_OCS_CODESIGN_COMPLETE"] = f"{shell}_complete"
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=60
+            command, env=environment, capture_output=True, text=True, check=False, timeout=600
         )
         assert done.returncode == 0, done.stderr
         assert "--delta-per-circuit" in done.stdout
@@ -190,7 +190,7 @@ def test_an_earlier_spelling_runs(capsys, tmp_path):
 def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "ocs_codesign", *arguments],
-        capture_output=True, text=True, check=False, timeout=120, **options,
+        capture_output=True, text=True, check=False, timeout=600, **options,
     )  # fmt: skip
 
 

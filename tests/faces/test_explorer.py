@@ -266,7 +266,7 @@ def test_a_catalogue_of_ones_own_is_written(store, capsys, tmp_path):
 
 def get(address, host=None):
     request = urllib.request.Request(address, headers={} if host is None else {"Host": host})
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=600) as answer:
         return answer.headers, answer.read()
 
 
@@ -319,7 +319,7 @@ def test_an_idle_client_is_left(tmp_path, monkeypatch):
     monkeypatch.setattr(serve.Handler, "timeout", 0.01)
     with served(tmp_path) as address:
         place = urllib.parse.urlsplit(address)
-        with socket.create_connection((place.hostname, place.port), timeout=20) as client:
+        with socket.create_connection((place.hostname, place.port), timeout=600) as client:
             assert client.recv(1) == b""
 
 
@@ -371,7 +371,7 @@ def test_serving_says_its_address_and_ends_with_ctrl_c(store):
     assert place.startswith("http://127.0.0.1:")
     assert b"Explorer" in get(place)[1]
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=600)
     assert (process.returncode, out, err) == (0, "", "Ended.\n")
 
 

@@ -62,7 +62,7 @@ def test_run_again_it_says_the_same(path, tmp_path):
 
     stored, again = read(path), read(path)
     client = NotebookClient(
-        again, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        again, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
     )
     client.execute()
     assert texts(again) == texts(stored)

@@ -100,7 +100,7 @@ def test_keys_scroll_wide_tables(browser, report):
         for _ in range(5):
             page.keyboard.press("ArrowRight")
         scrolled = "document.querySelector('#files .scrolled').scrollLeft"
-        for _ in range(50):
+        for _ in range(2_000):
             if page.evaluate(scrolled) > 0:
                 break
             page.wait_for_timeout(100)

@@ -6,10 +6,12 @@ import json
 import sys
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from folders import DATA
+from holders import all_are_gone, heard, held
 from program_by_hand import gathering_program, ring_schedule
 from simulate_samples import KNOWN, ROUTES
 
@@ -196,10 +198,16 @@ def test_binaries_that_fail(case, tmp_path):
         raise ValueError(run.reason)
 
 
-def test_a_binary_that_hangs_is_stopped_with_its_children(tmp_path):
-    text = "import subprocess, time\nsubprocess.Popen(['sleep', '60'])\ntime.sleep(60)"
-    run = second_opinion(ring(), binary(tmp_path, text), 0.3).run
-    assert (run.status, run.reason) == (FAILED, "it was stopped after 0.3 s")
+def test_a_binary_that_hangs_is_stopped_with_its_children(tmp_path, monkeypatch):
+    """By a clock that stands until both have begun."""
+    path = tmp_path / "held"
+    text = f"import os\nos.system('exec 9>{path}; echo >&9; sleep 600 & sleep 600')"
+    with held(path) as reader:
+        times = (time() for time in (int, lambda: len(heard(reader))))
+        monkeypatch.setattr(astra_sim, "time", SimpleNamespace(monotonic=times.__next__))
+        run = second_opinion(ring(), binary(tmp_path, text), 0.3).run
+        assert (run.status, run.reason) == (FAILED, "it was stopped after 0.3 s")
+        assert all_are_gone(reader)
 
 
 def test_a_binary_that_prints_for_ever_is_stopped(tmp_path, monkeypatch):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from holders import all_are_gone, heard, held
 from hypothesis import given
 from hypothesis import strategies as st
+from interrupts import LISTEN
 from program_samples import designs
 
 from ocs_codesign.core.collective import Collective
@@ -217,7 +217,6 @@ def fake_mpirun(tmp_path, monkeypatch):
         script.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
         monkeypatch.setattr(launching, "find_spec", lambda name: name)
-        monkeypatch.setattr(launching, "START_S", -3.0)  # with 2 s a rank
 
     return write
 
@@ -255,38 +254,45 @@ def test_ranks_that_fail_are_one_sentence(fake_mpirun):
 
 
 @pytest.fixture
-def holders(tmp_path):
-    """A pipe that ranks hold open: it is at its end when the last of them is gone."""
+def reader(fake_mpirun, tmp_path):
+    """Of a pipe that ranks hold which never end."""
     path = tmp_path / "held"
-    os.mkfifo(path)
-    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    os.set_blocking(reader, True)
-    yield path, reader
-    os.close(reader)
-
-
-def all_are_gone(reader):
-    """Once the last of the ranks has ended, whenever that is; a minute is for ever."""
-    while select.select([reader], [], [], 60)[0]:
-        if not os.read(reader, 99):
-            return True
-    return False
-
-
-def test_ranks_that_hang_are_stopped(fake_mpirun, holders):
-    path, reader = holders
     fake_mpirun(f"exec 9>{path}; echo >&9; sleep 600 & sleep 600")
-    with pytest.raises(RuntimeError, match=r"had not ended after 2\.3 s, and were stopped"):
+    with held(path) as reader:
+        yield reader
+
+
+def test_ranks_that_hang_are_stopped(reader, monkeypatch):
+    """The time is over when they have begun."""
+
+    def waited(process, *given, timeout=None):
+        if timeout is None:
+            return wait(process, *given)
+        heard(reader)
+        raise subprocess.TimeoutExpired(process.args, timeout)
+
+    wait = subprocess.Popen.communicate
+    monkeypatch.setattr(subprocess.Popen, "communicate", waited)
+    with pytest.raises(RuntimeError, match=r"had not ended after 65\.3 s, and were stopped"):
         launch([ring()], 0.1)
     assert all_are_gone(reader)
 
 
+STARTING = """
+class Slow(subprocess.Popen):
+    def __init__(self, words, **options):
+        super().__init__(words, **options)
+        if "-n" in words:
+            wait_for_ctrl_c()
+subprocess.Popen = Slow
+"""
+
+
+@pytest.mark.parametrize("moment", ["", STARTING], ids=["running", "starting"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_the_ranks(number, fake_mpirun, holders):
-    path, reader = holders
-    fake_mpirun(f"exec 9>{path}; echo >&9; sleep 600 & sleep 600")
+def test_a_signal_stops_the_ranks(number, moment, reader):
     code = (
-        "import sys, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"{LISTEN}\nimport subprocess, sys\n{moment}\n"
         "from ocs_codesign.faces.cli import main\nfrom ocs_codesign.interop.run import launch\n"
         "launch.find_spec = lambda name: name\n"
         "sys.exit(main(['run', 'Complete(3)']))"
@@ -294,8 +300,7 @@ def test_a_signal_stops_the_ranks(number, fake_mpirun, holders):
     process = subprocess.Popen(
         [sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    while not os.read(reader, 9) and process.poll() is None:  # until one of them has begun
-        time.sleep(0.02)
+    assert heard(reader)  # one of them has begun
     process.send_signal(number)
     out, err = process.communicate()
     told = "Interrupted: nothing was written." if number == signal.SIGINT else ""

@@ -8,12 +8,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from execute_samples import IN_PLACE, PLANS, job, random_job, ring_by_hand, stays, with_columns
+from execute_samples import IN_PLACE, PLANS, job, random_job, ring_by_hand, with_columns
+from holders import all_are_gone, heard, held
+from interrupts import LISTEN
 
 from ocs_codesign.core.collective import MIRROR
 from ocs_codesign.core.plans import NOP, RECEIVE, SEND, RankProgram
@@ -166,59 +167,49 @@ def test_a_barrier_that_cannot_be_reached_ends_in_time():
     assert "it waits for its receive" in outcome.fault
 
 
-def test_a_rank_that_dies_is_one_sentence(capsys, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+@contextmanager
+def stuck(directory, monkeypatch):
+    """A command whose four ranks all wait, the pipe that they hold, and their processes."""
+    monkeypatch.setenv("TMPDIR", str(directory))
     monkeypatch.setattr("tempfile.tempdir", None)
-    with subprocess.Popen([sys.executable, "-c", _stuck_command(tmp_path)], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # fmt: skip
-        os.kill(_ranks_of(tmp_path)[2], signal.SIGKILL)
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("Error: mpirun ended with code ")
-    assert not stays(str(tmp_path))
-    del capsys
+    path = written(ring_by_hand(4, deadlocks=True), directory / "stuck.program.json")
+    monkeypatch.setenv("HELD", str(directory / "held"))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    code = (
+        f"{LISTEN}\nimport sys\nfrom ocs_codesign.faces.cli import main\n"
+        "from ocs_codesign.interop.run import launch\n"
+        "command = launch.command\n"
+        "launch.command = lambda ranks, directory: command(ranks, directory, 'stuck_rank')\n"
+        f"sys.exit(main(['run', {path!r}, '--time-limit', '600s']))"
+    )
+    ends = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with (
+        held(directory / "held") as reader,
+        subprocess.Popen([sys.executable, "-c", code], **ends) as process,
+    ):
+        said = b""
+        while said.count(b"\n") < 4:
+            said += heard(reader)
+        yield process, reader, [int(each) for each in said.split()]
+
+
+def test_a_rank_that_dies_is_one_sentence(tmp_path, monkeypatch):
+    with stuck(tmp_path, monkeypatch) as (process, reader, ranks):
+        os.kill(ranks[2], signal.SIGKILL)
+        out, err = process.communicate()
+        assert (process.returncode, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith("Error: mpirun ended with code ")
+        assert all_are_gone(reader)
 
 
 def test_ctrl_c_leaves_no_rank(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with subprocess.Popen([sys.executable, "-c", _stuck_command(tmp_path)], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # fmt: skip
-        _ranks_of(tmp_path)
+    with stuck(tmp_path, monkeypatch) as (process, reader, _):
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    told = "Interrupted: nothing was written."
-    assert (process.returncode, out, err.strip()) == (130, "", told)
-    time.sleep(0.5)
-    assert not stays(str(tmp_path))
+        out, err = process.communicate()
+        told = "Interrupted: nothing was written."
+        assert (process.returncode, out, err.strip()) == (130, "", told)
+        assert all_are_gone(reader)
     assert list(tmp_path.glob("ocs-codesign-*")) == []
-
-
-def _stuck_command(directory, limit_s=600):
-    """Python that runs a deadlock from a file, as the command line does."""
-    path = written(ring_by_hand(4, deadlocks=True), directory / "stuck.program.json")
-    return (
-        "import sys, signal\nfrom ocs_codesign.faces.cli import main\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        f"sys.exit(main(['run', {path!r}, '--time-limit', '{limit_s}s']))"
-    )
-
-
-def _ranks_of(directory):
-    """The processes of four ranks, once they all run."""
-    for _ in range(1200):
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = path.read_bytes().decode("utf-8", "replace").split("\0")
-            except OSError:
-                continue
-            if "ocs_codesign.interop.run.rank" in words and "-n" not in words:
-                found += [int(path.parent.name)] if str(directory) in " ".join(words) else []
-        if len(found) == 4:
-            time.sleep(2)
-            return found
-        time.sleep(0.05)
-    raise AssertionError("the ranks do not begin")
 
 
 def test_the_command(tmp_path, capsys):
@@ -286,13 +277,13 @@ def test_under_mpirun(tmp_path):
     words = [*command(4, tmp_path)[:-4], sys.executable, "-m", "ocs_codesign", "run"]
     answer = tmp_path / "answer.json"
     right = [*words, "Torus((2,2))", "--scheduler", "swing", "--json", str(answer)]
-    done = subprocess.run(right, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(right, capture_output=True, text=True, check=False, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("Equal: every rank has what MPI_Allgather has") == 1
     assert json.loads(answer.read_text(encoding="utf-8"))["of"] == "Torus((2,2))"
     for design, told in (("Torus((2,3))", "is for 6 ranks, but mpi has 4"), ("no", "no such file")):
         done = subprocess.run(
-            [*words, design], capture_output=True, text=True, check=False, timeout=120
+            [*words, design], capture_output=True, text=True, check=False, timeout=600
         )
         assert done.returncode == 2
         lines = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]

@@ -17,6 +17,7 @@ if CHROMIUM is None:
     pytest.skip("needs chromium of the system", allow_module_level=True)
 
 SIZE = {"width": 1280, "height": 900}
+playwright.expect.set_options(timeout=120_000)
 PHONE = {"width": 390, "height": 844}
 
 
@@ -34,7 +35,7 @@ def launched():
 def opened(browser, address, view="", **options):
     """A page that shows a view; nothing may go wrong in it and nothing be asked of a network."""
     context = browser.new_context(**{"viewport": SIZE, "color_scheme": "light", **options})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(120_000)
     page = context.new_page()
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text))

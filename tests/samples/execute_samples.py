@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -252,18 +250,3 @@ def with_columns(program: RankProgram, **changed: Any) -> RankProgram:
         program.collective, program.num_ranks, program.chunks_per_unit, program.in_place,
         program.scratch, columns, program.need_start, program.need,
     )  # fmt: skip
-
-
-def stays(text: str) -> bool:
-    """Whether a process keeps a text in its command line: those that were ended take a moment."""
-    return all(time.sleep(0.05) is None and _is_there(text) for _ in range(1200))
-
-
-def _is_there(text: str) -> bool:
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if text in path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"):
-                return True
-        except OSError:
-            continue
-    return False

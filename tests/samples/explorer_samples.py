@@ -57,7 +57,7 @@ def served(place: Path) -> Iterator[str]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(600)
     try:
         yield f"http://127.0.0.1:{found[0].server_port}"
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import coo_matrix
 
-from ocs_codesign.core.lp import LinearProgram
+from ocs_codesign.core.lp import LinearProgram, Options, solve
 
 INF = np.inf
 
@@ -67,3 +67,10 @@ def market_split(rows=4, columns=40, seed=0):
     integer = [True] * columns + [False] * (2 * rows)
     cost = [0] * columns + [1] * (2 * rows)
     return program(cost, matrix, half, half, [0] * size, upper, integer)
+
+
+def out_of_time(one, solver, needed, **options):
+    """The solution at the first of ever longer time limits that leaves what is needed."""
+    limits = (2.0**power for power in range(-6, 12))
+    ended = (solve(one, solver, Options(**options, time_limit_s=limit)) for limit in limits)
+    return next(each for each in ended if getattr(each, needed) is not None and each.has_point)

@@ -189,7 +189,7 @@ class TestProperties:
         if eager.num_chunks > 6:
             return
         num_steps = eager.num_steps + extra_steps
-        limit = Options(time_limit_s=5.0)
+        limit = Options(node_limit=1000)
         answer = exact_schedule(topology, num_steps, eager.num_chunks, collective, limit)
         check(topology, answer, collective)
         assert answer.cost.t_b <= verify(eager).cost.t_b

@@ -155,7 +155,7 @@ class TestAgainstOthers:
         answer = late_schedule(topology, steps)
         assert is_valid(answer.schedule)
         assert answer.cost.steps <= steps
-        exact = exact_schedule(topology, steps, 1, options=Options(time_limit_s=5.0))
+        exact = exact_schedule(topology, steps, 1, options=Options(node_limit=1000))
         assert answer.bound <= answer.cost.t_b <= exact.cost.t_b
         assert answer.cost.t_b <= measure_topology(topology).cost.t_b
         # The bound is rounded to prices of 16 bits, the cuts' is exact.

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -18,7 +15,7 @@ from test_sweep import Flaky, Serial, run
 
 from ocs_codesign.core.collective import GATHERING
 from ocs_codesign.core.cost import no_worse
-from ocs_codesign.faces.cli import main
+from ocs_codesign.faces.cli import main, workers
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import Question, measure
 from ocs_codesign.search import improving
@@ -234,24 +231,20 @@ def test_bad_usage(more, capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_interrupted_it_goes_on(path):
-    ask = [
-        *(sys.executable, "-m", "ocs_codesign", "catalogue", "improve", "--catalogue", str(path)),
-        *("--nodes", "66-80", "--degrees", "3", "--workers", "1", "--seconds", "60"),
-    ]
-    before = content(path)
-    process = subprocess.Popen(
-        ask, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.1)
-        if sum(1 for work in passes(path).values() if work) >= 2:
-            break
-    os.kill(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert b"the designs so far are kept" in errors
+def test_interrupted_it_goes_on(path, monkeypatch, capsys):
+    def add(store, *given, **options):
+        number = kept(store, *given, **options)
+        if sum(work > 0 for work in passes(path).values()) == 2:
+            raise KeyboardInterrupt
+        return number
+
+    kept, before = Catalogue.add, content(path)
+    monkeypatch.setattr(Catalogue, "add", add)
+    monkeypatch.setattr(workers, "executor_of", lambda *_: nullcontext((Serial(), 1)))
+    monkeypatch.setattr(improving, "PASS_WORK", LITTLE.work)
+    ask = ["catalogue", "improve", "--catalogue", str(path), "--nodes", "66-80", "--degrees", "3"]
+    assert main(ask) == 130
+    assert "the designs so far are kept" in capsys.readouterr().err
     after = content(path)
     for question, entries in before.items():
         assert after[question][: len(entries)] == entries

@@ -85,20 +85,19 @@ def _exchanged(one: Path, other: Path) -> bool:
 def recovered(path: Path) -> bool:
     """Whether a directory was put back that an interrupted command had taken away to replace it.
 
-    What such commands have left beside it is removed.
+    What such commands have left beside it, under whatever name, is removed or put back as well.
     """
     path = path.resolve()
     is_back = False
-    for kind in (_EARLIER, _TEMPORARY):
-        for left in _left_behind(path, kind):
-            with suppress(OSError), _locked(left) as is_ours:
-                if not is_ours:
-                    continue
-                if kind == _EARLIER and not path.exists():
-                    os.rename(left, path)
-                    is_back = True
-                else:
-                    _remove(left)
+    for left, place, kind in _left_behind(path.parent):
+        with suppress(OSError), _locked(left, or_else=place == path) as is_ours:
+            if not is_ours:
+                continue
+            if kind == _EARLIER and not place.exists():
+                os.rename(left, place)
+                is_back |= place == path
+            else:
+                _remove(left)
     return is_back
 
 
@@ -123,12 +122,15 @@ def _number(status: os.stat_result) -> tuple[int, int]:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[bool]:
-    """Whether what is at a path is locked for this process, until then or the process ends."""
+def _locked(path: Path, *, or_else: bool = True) -> Iterator[bool]:
+    """Whether what is at a path is locked for this process, until then or the process ends.
+
+    The answer is ``or_else`` on a file system without locks, where nobody can tell.
+    """
     place, is_ours = os.open(path, os.O_RDONLY | os.O_NOFOLLOW), False
     try:
         key = _number(os.fstat(place))
-        is_ours = key not in _HELD and _flocked(place)
+        is_ours = key not in _HELD and _flocked(place, or_else)
         # By the time it is locked it may have been replaced.
         is_ours = is_ours and path.exists() and _number(path.stat()) == key
         if is_ours:
@@ -140,7 +142,7 @@ def _locked(path: Path) -> Iterator[bool]:
         os.close(place)
 
 
-def _flocked(place: int) -> bool:
+def _flocked(place: int, or_else: bool) -> bool:
     import fcntl
 
     try:
@@ -148,7 +150,7 @@ def _flocked(place: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # a file system without such locks
+        return or_else
     return True
 
 
@@ -200,7 +202,8 @@ def check_replaceable(
         raise PermissionError(None, "cannot be written to", str(near))
 
 
-_TEMPORARY, _EARLIER = "tmp", "old"
+_TEMPORARY, _EARLIER = "ocs-tmp", "ocs-old"  # which nobody else has: they are removed
+_SIBLING = re.compile(rf"\.(.+)\.[0-9a-f]{{8}}\.({_TEMPORARY}|{_EARLIER})", re.DOTALL)
 
 
 def _sibling(path: Path, kind: str) -> Path:
@@ -208,11 +211,11 @@ def _sibling(path: Path, kind: str) -> Path:
     return path.parent / f".{path.name}.{token_hex(4)}.{kind}"
 
 
-def _left_behind(path: Path, kind: str) -> list[Path]:
-    """What has a name of ``_sibling``, in order."""
-    named = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.{kind}")
+def _left_behind(directory: Path) -> list[tuple[Path, Path, str]]:
+    """What has a name of ``_sibling``, in order, each with its path and kind."""
     with suppress(OSError):
-        return sorted(each for each in path.parent.iterdir() if named.fullmatch(each.name))
+        named = [(name, _SIBLING.fullmatch(name)) for name in sorted(os.listdir(directory))]
+        return [(directory / name, directory / of[1], of[2]) for name, of in named if of]
     return []
 
 

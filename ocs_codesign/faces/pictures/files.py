@@ -9,6 +9,8 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from ocs_codesign.core.files.atomic import write_files
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
@@ -94,7 +96,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     The same figure gives the same bytes: no date is written.
     """
     path = Path(path)
-    path.write_bytes(figure_bytes(figure, path.suffix))
+    write_files({path: figure_bytes(figure, path.suffix)})
 
 
 def figure_bytes(figure: Figure, suffix: str) -> bytes:

@@ -386,23 +386,43 @@ def _until_end(words: list[str], limit_s: float) -> str:
     """Run mpirun to its end; what is to be said if it leaves no answer."""
     # One thread a rank: the others have the processors.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=environment,
-        start_new_session=True,
-    )
+    process = None
     try:
+        with _signals_later():
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
         told, _ = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         return f"the ranks had not ended after {limit_s:g} s, and were stopped"
     finally:
-        _stop(process)
+        if process is not None:
+            _stop(process)
     return (
         f"mpirun ended with code {process.returncode}: {_reason(told.decode('utf-8', 'replace'))}"
     )
+
+
+@contextmanager
+def _signals_later() -> Iterator[None]:
+    """Hold signals back until ranks that start are known, or nobody would stop them."""
+    came: list[int] = []
+    usual = {}
+    if threading.current_thread() is threading.main_thread():
+        for each in (signal.SIGINT, signal.SIGTERM):
+            usual[each] = signal.signal(each, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for each, handler in usual.items():
+            signal.signal(each, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 @contextmanager

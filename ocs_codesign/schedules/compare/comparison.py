@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign import __version__
 from ocs_codesign.core.files.archives import read_limited
-from ocs_codesign.core.files.atomic import write_files
+from ocs_codesign.core.files.atomic import recovered, write_files
 from ocs_codesign.core.machines.intervals import RESOLUTION, SLOWER, TIE, tuned, verdict
 from ocs_codesign.core.plans import Advice, Book, Page, Played
 from ocs_codesign.core.progress import tell
@@ -215,6 +215,7 @@ def compare(
     keys = {(at, one): f"{one.key}-{digests[at]}" for at, one in turns}
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
+        recovered(kept / "outcome")  # also if nothing is left to play
         for turn in turns:
             outcome = _kept(kept / f"{keys[turn]}.json", turn[1])
             if outcome is not None:

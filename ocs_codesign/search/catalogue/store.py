@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
 from ocs_codesign.core.cost import Cost
-from ocs_codesign.core.files.atomic import new_file
+from ocs_codesign.core.files.atomic import new_file, recovered
 from ocs_codesign.schedules.design import Question
 from ocs_codesign.search.catalogue.entry import (
     Entry,
@@ -99,6 +99,7 @@ def create(path: Path) -> None:
     """An empty catalogue under a temporary name, then renamed; a rival's file is left alone."""
     with new_file(path) as temporary:
         with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = OFF")  # no second file that a kill leaves
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             connection.executescript(SCHEMAS[SCHEMA_VERSION])
@@ -190,8 +191,8 @@ class Catalogue:
 
     def __init__(self, path: str | Path | None = None, *, writable: bool = False) -> None:
         self.path = Path(path) if path is not None else shipped_path()
-        if writable and not self.path.exists():
-            create(self.path)
+        if writable:
+            (recovered if self.path.exists() else create)(self.path)
         if not self.path.is_file():
             raise FileNotFoundError(f"there is no catalogue at {self.path}")
         self._writable = writable
