@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import threading
+from collections.abc import Iterator
+from itertools import count
 
 import pytest
 import yaml
@@ -14,11 +16,15 @@ from answer_schema import check_answer
 from hypothesis import HealthCheck, settings
 
 from ocs_codesign.core.files import plain_text
+from ocs_codesign.core.files.kept import CACHE
 from ocs_codesign.faces.cli import commands, progress
 from ocs_codesign.faces.cli.output import Answer, json_bytes
 
 collect_ignore = ["interop/infragraph_blueprints.py"]
 """What another interpreter runs."""
+
+NUMBERS = count()
+os.environ[CACHE] = ""
 
 if threading.current_thread() is threading.main_thread():
     # A run in the background ignores Ctrl-C, and so would all that the tests start.
@@ -36,10 +42,12 @@ for name, num_examples in (("suite", 50), ("thorough", 500)):
 settings.load_profile("suite")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _no_handles_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Recipes that tests print are kept apart from those of whoever runs them."""
-    os.environ["OCS_CODESIGN_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+@pytest.fixture(autouse=True)
+def _what_is_kept_is_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Recipes and designs that a test keeps for later are not those of others, nor the user's."""
+    os.environ[CACHE] = str(tmp_path_factory.getbasetemp() / f"cache{next(NUMBERS)}")
+    yield
+    os.environ[CACHE] = ""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -106,3 +114,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         area = COMPILED.search(item.path.stem) or COMPILED.search(item.path.parent.name)
         if area is not None:
             item.add_marker(pytest.mark.xdist_group(area[0]))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say how to run the same order again, also where headers are hidden."""
+    seed = config.getoption("randomly_seed", None)
+    order = "as collected" if seed is None else f"--randomly-seed={seed}"
+    terminalreporter.write_line(f"Order: {order}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -26,69 +27,68 @@ def content(path):
         return list(store.all_entries())
 
 
-def workers_of(scheduler: str) -> dict[str, int]:
-    """Process id of every worker, by its address."""
+SCHEDULER = """
+import asyncio
+from distributed import Scheduler
+
+async def main():
+    async with Scheduler(host="127.0.0.1", port=0, dashboard_address=":0") as scheduler:
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def client_of(scheduler):
     from distributed import Client
 
-    with Client(scheduler, timeout="20s") as client:
-        return client.run(os.getpid)
+    with Client(scheduler, timeout=600) as client:
+        yield client
 
 
 @pytest.fixture
 def cluster(tmp_path):
     """Address of a scheduler with two workers, started as their own processes."""
-    port_file = tmp_path / "scheduler.json"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
-    place = ["--scheduler-file", str(port_file)]
-    here = ["--host", "127.0.0.1", "--no-dashboard"]
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli.dask_scheduler", *place, "--port", "0", *here],
-            **quiet,
-        )
-    ]
-    deadline = time.monotonic() + 30
-    while not port_file.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker", *place, "--nthreads", "1"]
-    started += [subprocess.Popen([*worker, "--no-nanny", *here], **quiet) for _ in range(2)]
-    from json import loads
+    here = {"stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    with ExitStack() as started:
 
-    address = loads(port_file.read_text())["address"]
-    while len(workers_of(address)) < 2 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    yield address
-    for process in started:
-        process.kill()
-        process.wait()
+        def start(*words):
+            process = started.enter_context(
+                subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, **here)
+            )
+            started.callback(process.kill)
+            return process
+
+        address = start("-c", SCHEDULER).stdout.readline().decode().strip()
+        for _ in range(2):
+            start("-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny",
+                  "--host", "127.0.0.1", "--no-dashboard")  # fmt: skip
+        with client_of(address) as client:
+            client.wait_for_workers(2, timeout=600)
+        yield address
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the cluster's own libraries
-def test_a_cluster_that_loses_a_worker_gives_the_same_catalogue(cluster, tmp_path):
+def test_a_cluster_that_loses_a_worker_gives_the_same_catalogue(cluster, tmp_path, monkeypatch):
+    def recorded(store, *given):
+        answer = record(store, *given)
+        if len(store.questions()) == 3 and pids:
+            os.kill(pids.pop(), signal.SIGKILL)
+            pids.clear()
+        return answer
+
     local, remote = tmp_path / "local.sqlite", tmp_path / "remote.sqlite"
     assert main(["sweep", *SIZES, "--workers", "1", "--catalogue", str(local)]) == 0
-    pids = workers_of(cluster)
-    assert len(set(pids.values())) == 2
-    sweep = subprocess.Popen(
-        [
-            sys.executable, "-m", "ocs_codesign", "sweep", *SIZES,
-            "--dask", cluster, "--catalogue", str(remote),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    answered = 0
-    while answered < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
-        if remote.exists():
-            with Catalogue(remote) as store:
-                answered = len(store.questions())
-    os.kill(next(iter(pids.values())), signal.SIGKILL)
-    _, errors = sweep.communicate(timeout=300)
-    assert sweep.returncode == 0, errors.decode()
-    assert answered < len(content(local))
+    with client_of(cluster) as client:
+        pids = list(client.run(os.getpid).values())
+    assert len(set(pids)) == 2
+    record = Catalogue.record
+    monkeypatch.setattr(Catalogue, "record", recorded)
+    assert main(["sweep", *SIZES, "--dask", cluster, "--catalogue", str(remote)]) == 0
+    assert not pids
     assert content(remote) == content(local)
 
 
@@ -147,40 +147,28 @@ def test_workers_that_a_task_ends_are_a_sentence(tmp_path, monkeypatch, capsys):
     assert "ended one after another over the same task" in capsys.readouterr().err
 
 
+def swept(scheduler, tmp_path):
+    ask = ["sweep", *SIZES, "--dask", scheduler, "--catalogue", str(tmp_path / "c")]
+    words = [sys.executable, "-m", "ocs_codesign", *ask]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
 @pytest.mark.slow
 def test_no_scheduler_there(tmp_path):
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "ocs_codesign", "sweep", *SIZES,
-            "--dask", "tcp://127.0.0.1:9", "--catalogue", str(tmp_path / "c"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "Error: " in done.stderr
-    assert "Traceback" not in done.stderr
+    with socket.socket() as nobody:  # has the port, and takes no client
+        nobody.bind(("127.0.0.1", 0))
+        assert "Error: " in swept(f"tcp://127.0.0.1:{nobody.getsockname()[1]}", tmp_path)
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the cluster's own libraries
 def test_a_scheduler_without_workers_is_said(cluster, tmp_path):
-    for pid in workers_of(cluster).values():
-        os.kill(pid, signal.SIGKILL)
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "ocs_codesign", "sweep", *SIZES,
-            "--dask", cluster, "--catalogue", str(tmp_path / "c"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "has no workers: 'dask worker" in done.stderr
-    assert "Traceback" not in done.stderr
+    with client_of(cluster) as client:
+        client.retire_workers(list(client.scheduler_info()["workers"]))
+    assert "has no workers: 'dask worker" in swept(cluster, tmp_path)
 
 
 @pytest.mark.slow
