@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from ocs_codesign.core.files import plain_text
 from ocs_codesign.core.files.kept import CACHE
-from ocs_codesign.faces.cli import commands, progress
+from ocs_codesign.faces.cli import commands, progress, workers
 from ocs_codesign.faces.cli.output import Answer, json_bytes
 
 collect_ignore = ["interop/infragraph_blueprints.py"]
@@ -84,6 +84,12 @@ def other_words(monkeypatch: pytest.MonkeyPatch) -> None:
         *(plain_text, "_sentence"),
         lambda place, error, keys: sentence(place, {**error, "msg": "other words"}, keys),
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _work_is_done_here_if_nobody_says() -> None:
+    """Processes are started by the tests that ask for them by --workers."""
+    workers.num_cores = lambda: 1
 
 
 @pytest.fixture(scope="session", autouse=True)

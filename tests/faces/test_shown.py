@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, Future
 from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -18,20 +17,12 @@ from ocs_codesign.core.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.core.networks.builders import direct
 from ocs_codesign.core.shown import Shown, Tabular
 from ocs_codesign.fabric.selection.steps import AllowedChanges, Workload
+from ocs_codesign.faces.cli.workers import Here
 from ocs_codesign.faces.data_frames import FRAMES, frame_of
 from ocs_codesign.faces.notebook import SECTIONS, html_of
 from ocs_codesign.jobs.issue import run
 from ocs_codesign.schedules.compare.comparison import compare
 from ocs_codesign.schedules.compare.contest import Contest
-
-
-class Here(Executor):
-    """Work done where it is submitted."""
-
-    def submit(self, fn, *arguments):
-        future = Future()
-        future.set_result(fn(*arguments))
-        return future
 
 
 def selection_of(fabric):

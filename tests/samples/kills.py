@@ -9,7 +9,6 @@ import os
 import signal
 import sqlite3
 import sys
-from concurrent.futures import Executor, Future
 from fractions import Fraction
 from itertools import count, product
 from pathlib import Path
@@ -19,6 +18,7 @@ from ocs_codesign.core.files import atomic
 from ocs_codesign.core.files.kept import CACHE
 from ocs_codesign.core.networks.builders import star
 from ocs_codesign.faces.cli import handles
+from ocs_codesign.faces.cli.workers import Here
 from ocs_codesign.schedules.compare import comparison
 from ocs_codesign.schedules.compare.contest import Contest
 from ocs_codesign.schedules.compare.play import Entrant
@@ -30,13 +30,6 @@ from ocs_codesign.search.catalogue.store import Catalogue
 CHANGES = {"open", "shutil.rmtree"} | {
     f"os.{name}" for name in ("chmod", "link", "mkdir", "remove", "rename", "rmdir")
 }
-
-
-class Here(Executor):
-    def submit(self, fn, *words):
-        future = Future()
-        future.set_result(fn(*words))
-        return future
 
 
 def files(path, value):

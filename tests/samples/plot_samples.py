@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from concurrent.futures import Executor, Future
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -30,6 +29,7 @@ from ocs_codesign.fabric.files.fabric_files import parse_fabric
 from ocs_codesign.fabric.selection.ranking import select
 from ocs_codesign.fabric.selection.steps import Workload
 from ocs_codesign.faces.answers.codesign import picture_rows
+from ocs_codesign.faces.cli.workers import Here
 from ocs_codesign.interop.calibrating import calibrated
 from ocs_codesign.interop.logs import BenchmarkRun
 from ocs_codesign.jobs.cluster_design.cluster import TrainedModel
@@ -68,15 +68,6 @@ RUN = BenchmarkRun(
     "log", "allreduce", 8, 1, ((1024, 15.0), (2**20, 33.0), (2**24, 120.0), (2**28, 950.0))
 )
 MACHINE = Machine((Level(4, CostModel(0, 1)),))
-
-
-class Here(Executor):
-    """Work done where it is submitted."""
-
-    def submit(self, fn, *arguments):
-        future = Future()
-        future.set_result(fn(*arguments))
-        return future
 
 
 @cache

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-from concurrent.futures import Executor, Future
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +18,7 @@ from ocs_codesign.core.plans import Book, Page
 from ocs_codesign.faces.answers.compare import compare_sections
 from ocs_codesign.faces.answers.sections import Table
 from ocs_codesign.faces.cli import main
+from ocs_codesign.faces.cli.workers import Here
 from ocs_codesign.faces.pictures.files import figure_bytes
 from ocs_codesign.faces.pictures.simulation import comparison_figure
 from ocs_codesign.schedules.classic.registry import CLASSIC
@@ -33,17 +33,15 @@ from ocs_codesign.verification.messages import check_book
 SIZES = (2**10, 2**20, 2**30)
 
 
-class Here(Executor):
-    """Work done where it is submitted; counts it."""
+class Counting(Here):
+    """Counts its work."""
 
     def __init__(self):
         self.done = 0
 
     def submit(self, fn, *arguments):
         self.done += 1
-        future = Future()
-        future.set_result(fn(*arguments))
-        return future
+        return super().submit(fn, *arguments)
 
 
 def contest(network, collective="allgather", recipe=None, sizes=SIZES, **options):
@@ -101,17 +99,17 @@ def test_switches_and_damaged_networks_play():
 
 def test_outcomes_are_kept_and_not_played_again(tmp_path):
     question = on_recipe("BiRing(2, 5)")
-    first = Here()
+    first = Counting()
     before = compare([question], first, 1, tmp_path)[0]
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert len(files) == first.done == len(entrants(question))
     next(iter(tmp_path.iterdir())).write_text("{broken", encoding="utf-8")
-    again = Here()
+    again = Counting()
     after = compare([question], again, 1, tmp_path)[0]
     assert again.done == 1
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
     assert [each.times_s for each in after.outcomes] == [each.times_s for each in before.outcomes]
-    other = Here()
+    other = Counting()
     compare([on_recipe("BiRing(2, 5)", sizes=(2**12,))], other, 1, tmp_path)
     assert other.done == first.done, "another question is played anew"
 

@@ -11,11 +11,12 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
-from test_sweep import Flaky, Serial, run
+from test_sweep import Flaky, run
 
 from ocs_codesign.core.collective import GATHERING
 from ocs_codesign.core.cost import no_worse
 from ocs_codesign.faces.cli import main, workers
+from ocs_codesign.faces.cli.workers import Here
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import Question, measure
 from ocs_codesign.search import improving
@@ -64,7 +65,7 @@ def passes(path):
 
 def test_what_is_added_is_exact_better_and_beside_what_was_there(path):
     before = content(path)
-    done = improve(path, ODD, Serial(), 1, effort=LITTLE)
+    done = improve(path, ODD, Here(), 1, effort=LITTLE)
     after = content(path)
     assert (done.num_searched, done.num_better) == (len(ODD), len(ODD))
     assert done.num_added == sum(map(len, after.values())) - sum(map(len, before.values()))
@@ -89,19 +90,19 @@ def _gaps(path):
 
 def test_the_largest_gap_is_first_and_all_have_a_turn_before_the_next_pass(path, monkeypatch):
     asked = []
-    submit = Serial.submit
+    submit = Here.submit
 
     def noting(self, fn, /, question, *rest):
         asked.append(question)
         return submit(self, fn, question, *rest)
 
-    monkeypatch.setattr(Serial, "submit", noting)
+    monkeypatch.setattr(Here, "submit", noting)
     sizes = {gap.question: gap.size for gap in _gaps(path)}
-    improve(path, ODD[:2], Serial(), 1, effort=LITTLE)
+    improve(path, ODD[:2], Here(), 1, effort=LITTLE)
     assert asked == sorted(ODD[:2], key=lambda one: (-sizes[one], one))
     assert {question for question, work in passes(path).items() if work} == set(ODD[:2])
     asked.clear()
-    improve(path, ODD, Serial(), 1, effort=LITTLE)
+    improve(path, ODD, Here(), 1, effort=LITTLE)
     assert set(asked[:2]) == set(ODD[2:])
 
 
@@ -109,17 +110,17 @@ def test_the_largest_gap_is_first_and_all_have_a_turn_before_the_next_pass(path,
 def test_passes_are_seeded_and_differ(poor, path, tmp_path):
     twin = shutil.copy(path, tmp_path / "twin.sqlite")
     for one in (path, twin):
-        improve(one, ODD, Serial(), 1, effort=LITTLE)
-        improve(one, ODD, Serial(), 1, effort=LITTLE)
+        improve(one, ODD, Here(), 1, effort=LITTLE)
+        improve(one, ODD, Here(), 1, effort=LITTLE)
     assert content(path) == content(twin)
     assert {passes(path)[question] for question in ODD} == {2 * LITTLE.work}
     once = shutil.copy(poor, tmp_path / "once.sqlite")
-    improve(once, ODD, Serial(), 1, effort=Effort(seed=5, work=LITTLE.work))
+    improve(once, ODD, Here(), 1, effort=Effort(seed=5, work=LITTLE.work))
     assert any(content(once)[one] != content(twin)[one][: len(content(once)[one])] for one in ODD)
 
 
 def test_work_of_a_search_is_not_claimed(path):
-    improve(path, ODD, Serial(), 1, effort=LITTLE)
+    improve(path, ODD, Here(), 1, effort=LITTLE)
     with Catalogue(path) as store:
         origin = store.provenance(ODD[0])
     assert (origin.work, origin.command, origin.seed) == (0, "test", 1)
@@ -134,7 +135,7 @@ def test_nothing_is_searched_where_the_bound_is_met(path):
         for question in met:
             store.record(question, shipped.entries(question), Provenance("test", "0", 1, 0.5))
             assert set(gap_between(question, store.entries(question)).excess) == {0}
-    assert improve(path, met, Serial(), 1, effort=LITTLE).num_searched == 0
+    assert improve(path, met, Here(), 1, effort=LITTLE).num_searched == 0
 
 
 def test_where_only_the_fewest_steps_are_open_is_searched_last(path, monkeypatch):
@@ -143,7 +144,7 @@ def test_where_only_the_fewest_steps_are_open_is_searched_last(path, monkeypatch
         "ocs_codesign.search.improving.go_on",
         lambda question, *_: asked.append(question) or Answered(question, (), 0.1),
     )
-    improve(path, BETWEEN, Serial(), 1, effort=LITTLE)
+    improve(path, BETWEEN, Here(), 1, effort=LITTLE)
     with Catalogue(path) as store:
         sizes = [gap_between(one, store.entries(one)).size for one in asked]
     assert sizes == sorted(sizes, reverse=True)
@@ -154,10 +155,10 @@ def test_for_so_many_seconds_passes_follow_each_other(path, monkeypatch):
     """By a clock that moves a second whenever it is asked."""
     clock = SimpleNamespace(**{**vars(time), "monotonic": itertools.count().__next__})
     monkeypatch.setattr(improving, "time", clock)
-    improve(path, ODD[:1], Serial(), 1, effort=LITTLE, seconds=9)
+    improve(path, ODD[:1], Here(), 1, effort=LITTLE, seconds=9)
     assert passes(path)[ODD[0]] % LITTLE.work == 0
     assert LITTLE.work < passes(path)[ODD[0]] < 9 * LITTLE.work
-    assert improve(path, ODD, Serial(), 1, seconds=1).num_searched == 0
+    assert improve(path, ODD, Here(), 1, seconds=1).num_searched == 0
 
 
 def test_lost_workers_and_threads(path, tmp_path):
@@ -178,11 +179,11 @@ def test_only_sizes_above_a_line(path):
 
     assert {worst(question) for question in ODD} == {Fraction(1, 2)}
     half = [GapLine(2, Fraction(1, 2))]
-    assert improve(path, ODD, Serial(), 1, effort=LITTLE, above=half).num_searched == 0
-    improve(path, ODD[:2], Serial(), 1, effort=LITTLE)
+    assert improve(path, ODD, Here(), 1, effort=LITTLE, above=half).num_searched == 0
+    improve(path, ODD[:2], Here(), 1, effort=LITTLE)
     below = GapLine(2, max(worst(question) for question in ODD[:2]))
     assert below.most < Fraction(1, 2)
-    assert improve(path, ODD, Serial(), 1, effort=LITTLE, above=[below]).num_searched == 2
+    assert improve(path, ODD, Here(), 1, effort=LITTLE, above=[below]).num_searched == 2
     assert {passes(path)[question] for question in ODD} == {LITTLE.work}
 
 
@@ -191,7 +192,7 @@ def test_two_way_questions_too(path):
     with Catalogue(path, writable=True) as store:
         entry = as_entry(measure("Circulant(70, (1, 35))", "allreduce"))
         store.record(question, [entry], Provenance("test", "0", 1, 0.5))
-    improve(path, [question], Serial(), 1, effort=LITTLE)
+    improve(path, [question], Here(), 1, effort=LITTLE)
     added = content(path)[question][1:]
     assert added
     assert all(one.bidirectional for one in added)
@@ -240,7 +241,7 @@ def test_interrupted_it_goes_on(path, monkeypatch, capsys):
 
     kept, before = Catalogue.add, content(path)
     monkeypatch.setattr(Catalogue, "add", add)
-    monkeypatch.setattr(workers, "executor_of", lambda *_: nullcontext((Serial(), 1)))
+    monkeypatch.setattr(workers, "executor_of", lambda *_: nullcontext((Here(), 1)))
     monkeypatch.setattr(improving, "PASS_WORK", LITTLE.work)
     ask = ["catalogue", "improve", "--catalogue", str(path), "--nodes", "66-80", "--degrees", "3"]
     assert main(ask) == 130

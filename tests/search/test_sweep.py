@@ -6,12 +6,13 @@ import json
 import signal
 import subprocess
 import sys
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
 from ocs_codesign.core.collective import GATHERING
 from ocs_codesign.faces.cli import main
+from ocs_codesign.faces.cli.workers import Here
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import Question, measure
 from ocs_codesign.search.catalogue.entry import find
@@ -25,18 +26,6 @@ pytestmark = pytest.mark.xdist_group("sweep")  # which takes long once
 QUESTIONS = [Question(n, d, both) for n in (6, 9, 12) for d in (2, 3) for both in (False, True)]
 
 
-class Serial(Executor):
-    """Runs a task when it is submitted."""
-
-    def submit(self, fn, /, *args, **kwargs):
-        future = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
 def content(path):
     with Catalogue(path) as store:
         store.check()
@@ -46,7 +35,7 @@ def content(path):
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory):
     path = tmp_path_factory.mktemp("sweep") / "serial.sqlite"
-    answered = sweep(path, QUESTIONS, Serial(), 1, command="test")
+    answered = sweep(path, QUESTIONS, Here(), 1, command="test")
     assert answered == len(questions_behind(QUESTIONS))
     return path
 
@@ -87,14 +76,14 @@ def test_entries_are_exact_and_as_good_as_the_finder(serial):
 @pytest.mark.slow
 def test_resuming_does_only_what_is_missing(serial, tmp_path):
     path = tmp_path / "resumed.sqlite"
-    first = sweep(path, QUESTIONS[:4], Serial(), 1, command="test")
-    rest = sweep(path, QUESTIONS, Serial(), 1, command="test")
+    first = sweep(path, QUESTIONS[:4], Here(), 1, command="test")
+    rest = sweep(path, QUESTIONS, Here(), 1, command="test")
     assert first + rest == len(questions_behind(QUESTIONS))
-    assert sweep(path, QUESTIONS, Serial(), 1, command="test") == 0
+    assert sweep(path, QUESTIONS, Here(), 1, command="test") == 0
     assert content(path) == content(serial)
 
 
-class Flaky(Serial):
+class Flaky(Here):
     """Loses the first tries of some tasks, as a cluster does when a worker dies."""
 
     def __init__(self, losses):
@@ -139,6 +128,7 @@ def whole(tmp_path_factory):
 KILLED = """
 import os, signal, sys
 from ocs_codesign.faces.cli import main
+from ocs_codesign.faces.cli.workers import Here
 from ocs_codesign.search.catalogue.store import Catalogue
 
 def recorded(store, *given):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,14 +14,32 @@ from ocs_codesign.faces.cli.interruption import interruptions
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from concurrent.futures import Executor
+    from collections.abc import Callable, Iterator
 
+Result = TypeVar("Result")
 
 workers_option = option(
     "--workers", type=click.IntRange(1), help="Local processes; all cores by default."
 )
 dask_option = option("--dask", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
+
+
+def num_cores() -> int:
+    """How many workers there are if nobody says."""
+    return os.cpu_count() or 1
+
+
+class Here(Executor):
+    """Work done where it is submitted, which spares one worker the start of a process."""
+
+    def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        """The work when it has been done."""
+        future: Future[Result] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
 
 @contextmanager
@@ -49,11 +69,13 @@ def executor_of(workers: int | None, scheduler: str | None) -> Iterator[tuple[Ex
         with _dask(scheduler) as found:
             yield found
         return
+    number = workers or num_cores()
+    if number == 1:
+        yield Here(), 1
+        return
     import multiprocessing
-    import os
     from concurrent.futures import ProcessPoolExecutor
 
-    number = workers or os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
     executor = ProcessPoolExecutor(number, mp_context=context, initializer=_end_with_parent)
     try:
@@ -67,7 +89,6 @@ def _end_with_parent() -> None:
 
     A worker holds both ends of the queue of work, so that it would wait, or work on, for ever.
     """
-    import os
     from multiprocessing import parent_process
     from multiprocessing.connection import wait
     from threading import Thread
