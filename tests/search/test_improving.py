@@ -249,3 +249,15 @@ def test_interrupted_it_goes_on(path, monkeypatch, capsys):
     after = content(path)
     for question, entries in before.items():
         assert after[question][: len(entries)] == entries
+
+
+def test_work_done_here_fails_as_elsewhere_and_is_interrupted_at_once():
+    def task(error):
+        raise error
+
+    assert isinstance(Here().submit(task, OSError()).exception(), OSError)
+    for error in (KeyboardInterrupt(), SystemError()):
+        if isinstance(error, SystemError):
+            error.__cause__ = KeyboardInterrupt()  # as a compiled kernel says it
+        with pytest.raises(KeyboardInterrupt):
+            Here().submit(task, error)

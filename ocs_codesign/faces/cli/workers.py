@@ -36,7 +36,8 @@ class Here(Executor):
         """The work when it has been done."""
         future: Future[Result] = Future()
         try:
-            future.set_result(fn(*args, **kwargs))
+            with interruptions():  # a Ctrl-C in a kernel is no failure that is tried again
+                future.set_result(fn(*args, **kwargs))
         except Exception as error:
             future.set_exception(error)
         return future
