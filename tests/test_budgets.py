@@ -24,7 +24,7 @@ LINES = {
     "fabric": 14_150,
     "jobs": 15_560,
     "interop": 12_870,
-    "faces": 22_170,
+    "faces": 22_195,
 }
 """Lines of every package; what they are to come to is a third less."""
 
