@@ -6,10 +6,11 @@ import json
 from fractions import Fraction
 
 import pytest
-from test_sweep import Flaky, Serial, run
+from test_sweep import Flaky, run
 
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
 from ocs_codesign.faces.cli import main
+from ocs_codesign.faces.cli.workers import Here
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import Question, measure
 from ocs_codesign.schedules.paths.throughput import throughput
@@ -49,7 +50,7 @@ def times(path):
 
 
 def test_times_are_exact_where_the_program_is_small(path):
-    found = time_alltoall(path, STORED, Serial(), 1, effort=TIMED)
+    found = time_alltoall(path, STORED, Here(), 1, effort=TIMED)
     assert (found.num_questions, found.num_timed, found.num_untimed) == (4, 5, 1)
     known = times(path)
     with Catalogue(path) as store:
@@ -63,8 +64,8 @@ def test_times_are_exact_where_the_program_is_small(path):
 
 
 def test_a_pass_does_nothing_twice(path, monkeypatch):
-    time_alltoall(path, STORED, Serial(), 1, effort=TIMED)
-    again = time_alltoall(path, STORED, Serial(), 1, effort=TIMED)
+    time_alltoall(path, STORED, Here(), 1, effort=TIMED)
+    again = time_alltoall(path, STORED, Here(), 1, effort=TIMED)
     assert again.num_questions == 0
     with Catalogue(path, writable=True) as store:
         new = as_entry(measure("DirectedCirculant(9, (1, 4))", "allreduce"))
@@ -76,14 +77,14 @@ def test_a_pass_does_nothing_twice(path, monkeypatch):
         return throughput(topology)
 
     monkeypatch.setattr("ocs_codesign.search.alltoall.solving.throughput", note)
-    assert time_alltoall(path, STORED, Serial(), 1, effort=TIMED).num_questions == 1
+    assert time_alltoall(path, STORED, Here(), 1, effort=TIMED).num_questions == 1
     assert solved == [9]
 
 
 def test_a_search_adds_what_nothing_stored_beats(path):
     """Seven nodes of two ports: 11/7 exists."""
     before = times(path)
-    found = time_alltoall(path, [Question(7, 2)], Serial(), 1, effort=Effort(work=2**17))
+    found = time_alltoall(path, [Question(7, 2)], Here(), 1, effort=Effort(work=2**17))
     assert found.num_added
     known = times(path)
     assert known.keys() > before.keys()
@@ -101,13 +102,13 @@ def test_a_sweep_of_as_much_work_has_searched(path):
     with Catalogue(path, writable=True) as store:
         store.record(Question(7, 2), [], Provenance("test", "0", 1, 0.5, Effort().work))
     effort = Effort(work=PASS_WORK)
-    assert time_alltoall(path, [Question(7, 2)], Serial(), 1, effort=effort).num_added == 0
+    assert time_alltoall(path, [Question(7, 2)], Here(), 1, effort=effort).num_added == 0
     with Catalogue(path) as store:
         assert store.provenance(Question(7, 2)).exchanged == 0
 
 
 def test_interrupted_or_dying_work_is_kept(path):
-    class Interrupted(Serial):
+    class Interrupted(Here):
         def submit(self, function, question, *rest):
             if question.num_nodes > 9:
                 raise KeyboardInterrupt
@@ -121,7 +122,7 @@ def test_interrupted_or_dying_work_is_kept(path):
         store.record(Question(7, 2), [], Provenance("test", "0", 1, 0.5, 1))
     with pytest.raises(RuntimeError, match="cannot be timed: the worker died"):
         time_alltoall(path, STORED, Flaky(100), 1, effort=TIMED)
-    assert time_alltoall(path, STORED, Serial(), 1, effort=TIMED, seconds=1e-9).num_questions == 0
+    assert time_alltoall(path, STORED, Here(), 1, effort=TIMED, seconds=1e-9).num_questions == 0
 
 
 def test_known_times_are_not_solved(monkeypatch):
@@ -141,7 +142,7 @@ def test_known_times_are_not_solved(monkeypatch):
 @pytest.fixture
 def shipped(path, monkeypatch):
     """The store as the one that is shipped, with a search at nine nodes of two ports."""
-    time_alltoall(path, STORED, Serial(), 1, effort=TIMED)
+    time_alltoall(path, STORED, Here(), 1, effort=TIMED)
     with Catalogue(path, writable=True) as store:
         store.add(Question(9, 2), [], exchanged=PASS_WORK, time_spent_s=0.0, day="2026-11-23")
     monkeypatch.setattr("ocs_codesign.search.catalogue.store.shipped_path", lambda: path)
