@@ -15,6 +15,7 @@ import yaml
 from answer_schema import check_answer
 from hypothesis import HealthCheck, settings
 
+from ocs_codesign.core.compute import kernels
 from ocs_codesign.core.files import plain_text
 from ocs_codesign.core.files.kept import CACHE
 from ocs_codesign.faces.cli import commands, progress, workers
@@ -43,8 +44,10 @@ settings.load_profile("suite")
 
 
 @pytest.fixture(autouse=True)
-def _what_is_kept_is_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Recipes and designs that a test keeps for later are not those of others, nor the user's."""
+def _each_begins_anew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Recipes and designs that a test keeps for later are not those of others, nor the user's;
+    and little work in each of many tests is not much, for which loops would be compiled."""
+    kernels._rounds_asked.clear()
     os.environ[CACHE] = str(tmp_path_factory.getbasetemp() / f"cache{next(NUMBERS)}")
     yield
     os.environ[CACHE] = ""

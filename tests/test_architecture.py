@@ -11,9 +11,8 @@ from functools import cache
 from graphlib import TopologicalSorter
 
 import pytest
-from folders import PACKAGE, ROOT, nodes, sources
+from folders import MODULES, PACKAGE, ROOT, nodes, sources
 
-MODULES = list(sources())
 MAX_LOADED = 60
 """Modules of the package that a plain `cost` may load."""
 

@@ -18,12 +18,15 @@ KINDS = (
 )
 
 
+MODULES = [str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py"))]
+"""Every module of the package by its path in it."""
+
+
 @cache
 def sources() -> dict[str, ast.Module]:
-    """Every module of the package by its path in it, parsed once a process."""
+    """The modules, parsed once a process and not while tests are collected."""
     return {
-        str(path.relative_to(PACKAGE)): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(PACKAGE.rglob("*.py"))
+        module: ast.parse((PACKAGE / module).read_text(encoding="utf-8")) for module in MODULES
     }
 
 
