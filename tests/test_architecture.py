@@ -22,7 +22,7 @@ ALLOWED = {
     "networkx": r"core/networks/networkx_network\.py|graphs/formats/|faces/",
     "matplotlib": r"faces/",
     "pandas": r"faces/|search/catalogue/table\.py|core/shown\.py",  # the last for typing
-    "xml": r"core/networks/networkx_network\.py|graphs/formats/|interop/|fabric/bundle/",
+    "xml": r"core/networks/graph_files\.py|graphs/formats/|interop/|fabric/bundle/",
     "rich": r"faces/cli/",
     "click": r"faces/cli/",
     "mpi4py": r"interop/run/",
@@ -45,12 +45,7 @@ HEAVY = (
 SIDES = ("write", "check")
 CHECK_OF_BUNDLES = "fabric/bundle/check/"
 VALUES = ("core.", "verification.")
-PLAIN_READERS = (
-    "schedules.files.archive",
-    "schedules.files.designs",
-    "fabric.files.fabric_files",
-    "graphs.formats.graphml",
-)
+PLAIN_READERS = ("schedules.files.archive", "schedules.files.designs", "fabric.files.fabric_files")
 """What reads the files of a bundle into values: beside these, its check imports no format."""
 MAKERS = ("graphs", "schedules", "search", "circuits", "fabric", "jobs", "interop", "faces")
 
@@ -266,7 +261,6 @@ TOLD = {
     "core/files/plain_text.py: yaml": "the line of its mark",
     "core/files/plain_text.py: pydantic": "the kind of each rule and its numbers, not its sentence",
     "core/lp/gurobi.py: gurobipy": "in parentheses after its number: what is wrong with a licence",
-    "core/networks/networkx_network.py: networkx": "in parentheses: where it is not XML",
     "fabric/repairs/repair.py: numpy": "none: what is caught is ours",
     "circuits/matrix_files.py: scipy": "in parentheses: the line of the file that it does not take",
     "faces/cli/__init__.py: click": "its kind and names; of a plain one the text, which is ours",

@@ -97,7 +97,7 @@ TAKEN = {
         repr(oc.boxes(5, 2, 3, 4, outer=graph)),
         repr(oc.boxes(2, 5, 3, 4, inner=graph)),
     ),
-    "damaged": lambda graph: oc.damaged(graph, "h0").num_links,
+    "damaged": lambda graph: oc.damaged(graph, as_network(graph).name(0)).num_links,
     "direct": lambda graph: sorted(oc.direct(graph, 3).tail.tolist()),
     "servers": lambda graph: (
         repr(oc.servers(5, oc.star(2, 9), graph)),

@@ -182,7 +182,8 @@ def test_damaged_files_end_in_a_sentence(data):
         ("yaml", "num_hosts: 1\nnum_nodes: 1\nlinks: [[0, 0, 0]]", "bandwidth is 0"),
         ("edgelist", "host a\nlink a b 1", "line 2: there is no node 'b'"),
         ("edgelist", "host a multicast", "line 1: a host is not said to 'multicast'"),
-        ("edgelist", "cable a b", "line 1: 'cable a b': a line is a host, a switch"),
+        ("edgelist", "cable a b", "line 1: 'b' is not a link speed"),
+        ("edgelist", "host a\ncable a b", "line 2: 'cable a b': a line is a host, a switch"),
         ("edgelist", "host a\nhost a", "line 2: a second node is named 'a'"),
         ("edgelist", "host a\nlink a a x", "line 2: a link is a tail, a head"),
         ("node-link", '{"nodes": [{"id": 0, "kind": "rack"}], "edges": []}', "host or switch"),
@@ -200,7 +201,7 @@ def test_bad_files(name, text, rule):
 def test_graphs_of_networkx():
     graph = nx.Graph()
     graph.add_node("sw", kind="switch", multicast=True)
-    graph.add_edge("a", "sw", capacity=10)
+    graph.add_edge("a", "sw", bandwidth="10", latency=0.0)
     graph.add_edge("b", "sw", bandwidth=20, latency=3)
     network = networkx_network.from_networkx(graph)
     assert (network.num_hosts, network.num_links, network.names) == (2, 4, ("a", "b", "sw"))

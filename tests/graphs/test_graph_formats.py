@@ -238,7 +238,7 @@ def test_files_that_are_not_graphs(tmp_path, monkeypatch):
 
 
 def test_too_many_links(monkeypatch):
-    monkeypatch.setattr("ocs_codesign.core.files.naming.MAX_LINKS", 2)
+    monkeypatch.setattr("ocs_codesign.core.networks.attributed.MAX_LINKS", 2)
     with pytest.raises(ValueError, match="line 3: more than 2 links"):
         read("edgelist", "0 1\n1 0\n0 1\n")
 
@@ -261,16 +261,33 @@ def test_from_networkx_refuses_what_is_no_topology():
         from_networkx(nx.DiGraph([(0, 1, {"speed": -1})]))
     with pytest.raises(ValueError, match="the same name as text"):
         from_networkx(nx.DiGraph([(1, "1")]))
-    graph = nx.DiGraph([(0, 1, {"speed": np.int64(3)}), (1, 0)])
+    graph = nx.DiGraph([(0, 1, {"speed": np.int64(3)}), (1, 0, {"speed": 1.0})])
     assert from_networkx(graph).speeds().tolist() == [3, 1]
+    del graph.edges[1, 0]["speed"]
+    with pytest.raises(ValueError, match="the edge '1' to '0' has no 'speed', as others have"):
+        from_networkx(graph)
+    graph.add_node(0, kind="switch")
+    with pytest.raises(ValueError, match="1 of its nodes are switches: it is a network"):
+        from_networkx(graph)
 
 
-@pytest.mark.parametrize("name", ["weight", "capacity", "bandwidth"])
+@pytest.mark.parametrize("name", ["weight", "linkWidth", "rate"])
 def test_attributes_that_may_be_meant_as_speeds_are_not_ignored_in_silence(name):
     graph = nx.cycle_graph(4)
     nx.set_edge_attributes(graph, {edge: at for at, edge in enumerate(graph.edges, 1)}, name)
-    with pytest.warns(UserWarning, match=f"edges differ in '{name}'"):
+    with pytest.raises(ValueError, match=f"edges differ in '{name}', which may be their speed"):
         from_networkx(graph)
-    nx.set_edge_attributes(graph, 3, name)
+    assert from_networkx(graph, name).speeds().tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert from_networkx(graph, "none") == from_networkx(nx.cycle_graph(4))
     nx.set_edge_attributes(graph, 2, "speed")
+    assert from_networkx(graph).speeds().tolist() == [2] * 8
+    graph.edges[0, 1]["capacity"] = 1
+    with pytest.raises(ValueError, match="has no 'capacity', as others have"):
+        from_networkx(graph)
+    nx.set_edge_attributes(graph, 3, "capacity")
     assert from_networkx(graph).num_links == 8
+    graph.edges[0, 1]["capacity"] = 1
+    with pytest.raises(ValueError, match="edges have 'capacity' and 'speed', which differ"):
+        from_networkx(graph)
+    with pytest.raises(ValueError, match=f"no edge has the attribute 'x', they have: '{name}'"):
+        from_networkx(graph, "x")

@@ -32,7 +32,15 @@ def test_edge_lists(text, tail, head):
 
 
 def test_edge_list_speeds():
-    assert read("edgelist", "0 1 4\n1 0\n0 1 {}\n").speeds().tolist() == [4, 1, 1]
+    assert read("edgelist", "0 1 4\n1 0 1\n").speeds().tolist() == [4, 1]
+    assert read("edgelist", "0 1 4.0\n1 0 0.5\n").speeds().tolist() == [8, 1]
+    assert read("edgelist", "0 1 400Gbps\n1 0 100Gbps\n").speeds().tolist() == [4, 1]
+    assert read("edgelist", "0 1 {}\n1 0 {}\n").link_speed is None
+    assert read("edgelist", "0 1 {'capacity': 2, 'color': 'red'}\n1 0 {'capacity': 1}").degree == 1
+    with pytest.raises(ValueError, match="x: the edge '1' to '0' has no 'speed', as others have"):
+        read("edgelist", "0 1 4\n1 0\n")
+    with pytest.raises(ValueError, match="edges differ in 'weight', which may be their speed"):
+        read("edgelist", "source,target,weight\n0,1,4\n1,0,2")
     assert read("edgelist", "source target speed\n0 1 2\n1 0 2").link_speed.tolist() == [2, 2]
 
 
@@ -43,8 +51,9 @@ def test_edge_list_speeds():
         ("0 1 1 1\n", 1, "two or three columns"),
         ("0 1 fast\n", 1, "not a link speed"),
         ("0 1 0\n", 1, "not a link speed"),
-        ("0 1 2147483648\n", 1, "not a link speed"),
-        ("0 1 {'weight': 2}\n", 1, "two or three columns"),
+        ("0 1 1e999\n", 1, "not a link speed"),
+        ("0 1 {'weight': [2]}\n", 1, "no dict of attributes"),
+        ("0 1 {'weight'\n", 1, "no dict of attributes"),
         ("0,,1\n", 1, "not a node name"),
         ("0 1\n0 \x00\n", 2, "not a node name"),
         (b"0 1\n0 \xff\n", 2, "not UTF-8"),
@@ -54,6 +63,32 @@ def test_edge_list_speeds():
 def test_bad_edge_lists_name_the_line(text, line, reason):
     with pytest.raises(ValueError, match=f"^x, line {line}: .*{reason}"):
         read("edgelist", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("src,dst\n0,1\n1,0\n", [(0, 1), (1, 0)]),
+        ("From To\n0 1\n1 0\n", [(0, 1), (1, 0)]),
+        ("4 4\n0 1\n1 2\n2 3\n3 0\n", [(0, 1), (1, 2), (2, 3), (3, 0)]),
+        ("4 4\n1 2\n2 3\n3 4\n4 1\n", None),
+        ("x,y\n0,1\n1,0\n", None),
+        ("0,1\n0,1\n1,0\n", None),
+        ("0,1,2\n0,1,1\n1,0,1\n", None),
+        ("0,1\n1,0\n", [(0, 1), (1, 0)]),
+        ("0,1\n0,1\n1,0\n1,0\n", [(0, 1), (0, 1), (1, 0), (1, 0)]),
+        ("# 5 nodes, 5 directed links: tail head\n4 4\n0 1\n1 2\n2 3\n3 0\n", [(4, 4), (0, 1)]),
+    ],
+)
+def test_headings_are_told_from_links_or_refused(text, ends):
+    if ends is None:
+        with pytest.raises(ValueError, match=r"^x, line 1: .* may be a heading or a link"):
+            read("edgelist", text)
+        return
+    found = read("edgelist", text)
+    links = list(zip(found.tail.tolist(), found.head.tolist(), strict=True))
+    assert links[: len(ends)] == ends
+    assert len(links) == len(ends) or "#" in text
 
 
 def test_edge_list_without_links():
@@ -67,7 +102,7 @@ def test_edge_list_without_links():
         ("", "not JSON"),
         ("[]", "an object"),
         ("{\n\n,}", "line 3: this is not JSON"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "levels of nesting"),
         ("{}", "nodes must be a list"),
         (json_graph(edges=None), "edges must be a list"),
         (json_graph(links=[]), "both edges and links"),
@@ -123,7 +158,15 @@ def test_graphml_speeds_and_defaults():
     edges += '<data key="other">fast</data></edge>'
     head = SPEED.format("<default>2</default>")
     assert read("graphml", graphml(NODES + edges, head)).speeds().tolist() == [3, 2]
-    assert read("graphml", graphml(NODES + edges, SPEED.format(""))).speeds().tolist() == [3, 1]
+    with pytest.raises(ValueError, match="x: the edge 'b' to 'a' has no 'speed', as others have"):
+        read("graphml", graphml(NODES + edges, SPEED.format("")))
+    twice = head + head.replace('"k"', '"other"').replace('"int"', '"double"').replace(
+        ">2<", ">.5<"
+    )
+    with pytest.raises(ValueError, match="line 3: 'fast' is not a link speed"):
+        read("graphml", graphml(NODES + edges, twice))
+    twice_read = read("graphml", graphml(NODES + edges.replace("fast", "1.5"), twice))
+    assert twice_read.speeds().tolist() == [2, 1]
     assert read("graphml", graphml(NODES + edges)).speeds().tolist() == [1, 1]
 
 
@@ -145,10 +188,10 @@ def test_graphml_speeds_and_defaults():
         ("<graphml>" + '<graph edgedefault="directed"/>' * 2 + "</graphml>", "a second graph"),
         (
             graphml(
-                NODES + '<edge source="a" target="b"><data key="k">2.5</data></edge>',
+                NODES + '<edge source="a" target="b"><data key="k">-2</data></edge>',
                 SPEED.format(""),
             ),
-            "line 3: '2.5' is not a link speed",
+            "line 3: '-2' is not a link speed",
         ),
         ("<!DOCTYPE graphml><graphml/>", "a document type"),
         ('<!DOCTYPE g [<!ENTITY a "aa">]>' + graphml("&a;"), "a document type"),

@@ -264,7 +264,7 @@ def test_commands_say_what_was_read(tmp_path, capsys):
     assert main(["simulate", str(tmp_path / "made"), "--network", path, *asked, *speed]) == 0
     capsys.readouterr()
     assert main(["optimum", "star(4, 10)", *speed]) == 2
-    assert "--speed and --without are for networks in" in capsys.readouterr().err
+    assert "--speed, --speed-attribute and --without are for files" in capsys.readouterr().err
 
 
 def test_nodes_of_a_type_are_no_hosts(tmp_path, capsys):

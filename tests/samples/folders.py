@@ -25,9 +25,7 @@ MODULES = [str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py
 @cache
 def sources() -> dict[str, ast.Module]:
     """The modules, parsed once a process and not while tests are collected."""
-    return {
-        module: ast.parse((PACKAGE / module).read_text(encoding="utf-8")) for module in MODULES
-    }
+    return {module: ast.parse((PACKAGE / module).read_text(encoding="utf-8")) for module in MODULES}
 
 
 @cache

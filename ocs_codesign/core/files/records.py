@@ -259,7 +259,7 @@ class Format(Generic[Value]):
     """
 
     description: str
-    read: Callable[[bytes, str], Value] | None = None
+    read: Callable[..., Value] | None = None
     write: Callable[[Value, str], str] | None = None
     suffixes: tuple[str, ...] = ()
     marks: tuple[bytes, ...] = ()
@@ -270,7 +270,7 @@ def both(room: str, kind: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return later(f"{room}.read_{kind}"), later(f"{room}.write_{kind}")
 
 
-def readers(formats: Mapping[str, Format[Value]]) -> dict[str, Callable[[bytes, str], Value]]:
+def readers(formats: Mapping[str, Format[Value]]) -> dict[str, Callable[..., Value]]:
     """The formats that can be read, by name."""
     return {name: one.read for name, one in formats.items() if one.read is not None}
 
@@ -307,9 +307,11 @@ def read_file(
     name: str | None,
     max_bytes: int,
     empty: str = "the file is empty",
+    **asked: Any,
 ) -> tuple[Value, str]:
     """The value in a file of the format of that name, or of the one that the file tells; which.
 
+    What is ``asked``, None left out, is given to the reader.
     Raises OSError if the file cannot be read and ValueError, with the file and the place, if it is
     larger than ``max_bytes`` or has more than MAX_PARTS, both counted before anything is made of
     it, if it is not of the format or, in the words of ``empty``, empty.
@@ -328,7 +330,8 @@ def read_file(
     # What has a zero byte at its start is no text, and no reader of texts goes on behind it.
     if formats[name].marks and b"\0" not in data[:1024] and _has_long_word(data):
         raise ValueError(f"{path}: words of more than {_WORD_BYTES:,} bytes are not read")
-    return able[name](data, str(path)), name
+    more = {key: value for key, value in asked.items() if value is not None}
+    return able[name](data, str(path), **more), name
 
 
 _WORD_BYTES = 2**16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from math import prod
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -95,6 +95,10 @@ def as_network(given: NetworkLike) -> Network:
         raise ValueError(
             f"{kind_of(given)} is no network: give one such as star(8, 450), a recipe or a graph"
         )
+    if hasattr(type(network), "adjacency"):
+        from ocs_codesign.core.networks.networkx_network import from_networkx
+
+        return from_networkx(cast("Any", network))
     return direct(network, 1)
 
 

@@ -4,130 +4,115 @@ from __future__ import annotations
 
 import json
 import re
-from fractions import Fraction
+from functools import partial
 from io import BytesIO
-from math import lcm
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ocs_codesign.core.files.atomic import errors_at
-from ocs_codesign.core.files.naming import MAX_NAME, text_of_line
+from ocs_codesign.core.files.naming import text_of_line
 from ocs_codesign.core.files.plain_text import read_plain_text
 from ocs_codesign.core.files.records import Format, both, read_file
-from ocs_codesign.core.network import MAX_BANDWIDTH, NANOSECOND, Network
+from ocs_codesign.core.network import Network
+from ocs_codesign.core.networks import graph_files
+from ocs_codesign.core.networks.records import network_of, network_record
+from ocs_codesign.core.registry import later
 from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+    from ocs_codesign.core.networks.attributed import AttributedGraph
+    from ocs_codesign.core.topology import Topology
 
 
 MAX_FILE_BYTES = 2**26
 
+_GRAPHS = f"{__package__}.networkx_network"
+XML = (b"<", b"\xff\xfe", b"\xfe\xff")
+EDGES = (".edges", ".edgelist", ".csv", ".tsv", ".txt")
+
 FORMATS: dict[str, Format[Network]] = {
     "json": Format("JSON", *both(__name__, "json"), (".json",), (b"{",)),
-    "edgelist": Format("edge list", *both(__name__, "edge_list"), (".edges", ".edgelist", ".txt")),
+    "edgelist": Format("edge list", *both(__name__, "edge_list"), EDGES),
     "yaml": Format("YAML", *both(__name__, "yaml"), (".yaml", ".yml")),
-    "node-link": Format("node-link JSON", *both(f"{__package__}.networkx_network", "node_link")),
+    "node-link": Format(
+        "node-link JSON", later(f"{__name__}.read_json"), later(f"{_GRAPHS}.write_node_link")
+    ),
     "graphml": Format(
         "GraphML",
-        *both(f"{__package__}.networkx_network", "graphml"),
+        later(f"{__name__}.read_graphml"),
+        later(f"{_GRAPHS}.write_graphml"),
         (".graphml", ".xml"),
-        (b"<",),
+        XML,
     ),
 }
 """Every format of networks by name."""
 
 
-def import_network(path: str | Path, format: str | None = None) -> Network:  # noqa: A002
+def import_network(
+    path: str | Path,
+    format: str | None = None,  # noqa: A002
+    speed_attribute: str | None = None,
+) -> Network:
     """The network in a file of the format of that name, or of the one that the file tells.
 
-    Node-link JSON is told by its name only. Raises OSError if the file cannot be read and
-    ValueError, with the file and the place, for anything else.
+    ``speed_attribute`` names the attribute of edges that is their bandwidth, or "none" if all are
+    alike; without it, it is bandwidth, capacity, speed or LinkSpeedRaw (bit/s). Raises OSError if
+    the file cannot be read and ValueError, with the file and the place, for anything else.
     """
-    return read_file(FORMATS, Path(path), format, MAX_FILE_BYTES)[0]
+    found = read_file(FORMATS, Path(path), format, MAX_FILE_BYTES, speed_attribute=speed_attribute)
+    return found[0]
 
 
-# Networks as plain records, which JSON and YAML hold as they are and other formats are made of.
+def _linked(
+    data: bytes, name: str, kind: str, *, is_graph: bool = False
+) -> Network | AttributedGraph:
+    """The network in a content, or the graph, which it also is if it has no marks of either."""
+    if kind == "graphml":
+        return graph_files.read_graphml(data, name)
+    if kind == "edgelist":
+        is_network = _OF_NETWORKS.search(data) is not None
+        return _read_edge_list(data, name) if is_network else graph_files.read_edge_list(data, name)
+    record = read_plain_text(data, name, is_json=kind == "json").value
+    keys: dict[str, Any] = record if isinstance(record, dict) else {}
+    is_graph = is_graph and not keys.keys() & {"num_hosts", "hosts"}
+    if is_graph or isinstance(keys.get("nodes"), list) or "edges" in keys:
+        return graph_files.node_link_graph(record, name)
+    with errors_at(name):
+        return network_of(record)
 
 
-_KEYS = (
-    *("num_hosts", "num_nodes", "links", "multicast", "aggregate"),
-    *("unit", "tick_s", "names"),
+def _network(
+    data: bytes, name: str, speed_attribute: str | None = None, *, kind: str = "json"
+) -> Network:
+    found = _linked(data, name, kind)
+    if isinstance(found, Network):
+        if speed_attribute is not None:
+            raise ValueError(f"{name}: links have bandwidths, and no attributes to name")
+        return found
+    return found.network(speed_attribute)
+
+
+def _topology(data: bytes, name: str, speed_attribute: str | None = None, *, kind: str) -> Topology:
+    found = _linked(data, name, kind, is_graph=True)
+    if not isinstance(found, Network):
+        return found.topology(speed_attribute)
+    if found.num_hosts < found.num_nodes:
+        switches = found.num_nodes - found.num_hosts
+        raise ValueError(f"{name}: {switches} of its nodes are switches: it is a network")
+    return found.topology()
+
+
+topology_of_json, topology_of_yaml, topology_of_graphml, topology_of_edge_list = (
+    partial(_topology, kind=kind) for kind in ("json", "yaml", "graphml", "edgelist")
 )
-_LINK = "[tail, head, bandwidth], perhaps with a latency and a dimension"
-TICKS = "ticks"
-"""The unit of a network whose links have, for a bandwidth, the ticks that a chunk occupies them."""
+"""The topology in a content, speeds relative; ValueError as for networks, and if it has switches.
+
+>>> topology_of_edge_list(b"a b\\nb,a", "pair.txt")
+Topology(2 nodes, 2 links, degree 1)
+"""
 
 
-def network_record(network: Network) -> dict[str, Any]:
-    """The plain form of a network; what has its usual value is left out.
-
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> record = network_record(star(2, 10, unit="Gbps"))
-    >>> record["links"], record["unit"]
-    ([[0, 2, 10, 0, 0], [1, 2, 10, 0, 0], [2, 0, 10, 0, 0], [2, 1, 10, 0, 0]], 'Gbps')
-    """
-    width = network.bandwidth if network.chunk_ticks is None else network.chunk_ticks
-    columns: list[NDArray[Any]] = [network.tail, network.head, width]
-    if network.latency.any() or network.dimension is not None:
-        columns.append(network.latency)
-    if network.dimension is not None:
-        columns.append(network.dimension)
-    record: dict[str, Any] = {
-        "num_hosts": network.num_hosts,
-        "num_nodes": network.num_nodes,
-        "unit": network.unit if network.chunk_ticks is None else TICKS,
-        "links": np.stack(columns, axis=1).tolist(),
-    }
-    for name in ("multicast", "aggregate"):
-        able = np.flatnonzero(getattr(network, name)).tolist()
-        if able:
-            record[name] = able
-    if network.tick_s != NANOSECOND:
-        record["tick_s"] = str(network.tick_s)
-    if network.names is not None:
-        record["names"] = list(network.names)
-    return record
-
-
-_ALWAYS_READ = 2**16
-"""Nodes that are read even if links lead to few of them: more would take memory for nothing."""
-
-
-def network_of(record: Any) -> Network:
-    """The network of a plain record; ValueError with the place and the rule if it is none."""
-    if not isinstance(record, dict):
-        raise ValueError("a network is a map with num_hosts, num_nodes and links")
-    if {"hosts", "nodes"} <= record.keys() and not record.keys() & {"num_hosts", "num_nodes"}:
-        # Tables of known answers have networks so, among what else they have of a case.
-        record = {"links": record.get("links"), "unit": record.get("unit", "")} | {
-            f"num_{key}": record[key] for key in ("hosts", "nodes")
-        }
-    for key in record:
-        if key not in _KEYS:
-            raise ValueError(f"{shown(key)} is not known: a network has {', '.join(_KEYS)}")
-    hosts, nodes = (_whole(record, key) for key in ("num_hosts", "num_nodes"))
-    columns, unit = _columns(_list(record, "links")), _text(record, "unit")
-    if nodes > max(_ALWAYS_READ, 2 * len(columns[0])):
-        raise ValueError(f"{nodes} nodes but only {len(columns[0])} links: some node has no link")
-    chunk_ticks = columns[2] if unit == TICKS else None
-    if chunk_ticks is not None:
-        columns[2], unit = _bandwidths(chunk_ticks), ""
-    return Network(
-        hosts,
-        nodes,
-        *columns,
-        multicast=_list(record, "multicast", ()),
-        aggregate=_list(record, "aggregate", ()),
-        unit=unit,
-        tick_s=_tick(record.get("tick_s")),
-        names=_names(record),
-        chunk_ticks=chunk_ticks,
-    )
+# Networks as JSON and YAML.
 
 
 def write_json(network: Network, title: str) -> str:
@@ -147,84 +132,10 @@ def write_yaml(network: Network, title: str) -> str:
     return "\n".join([*head, *lines, "links:" if links else "links: []", *links]) + "\n"
 
 
-def read_json(data: bytes, name: str, *, is_json: bool = True) -> Network:
-    """The network in a JSON text; ValueError with the file's name and the rule if there is none."""
-    record = read_plain_text(data, name, is_json=is_json).value
-    with errors_at(name):
-        return network_of(record)
-
-
-def read_yaml(data: bytes, name: str) -> Network:
-    """The network in a YAML text; ValueError as in ``read_json``."""
-    return read_json(data, name, is_json=False)
-
-
-def _columns(links: Sequence[Any]) -> list[Any]:
-    """Tail, head, bandwidth, and latency and dimension if any link has them."""
-    for at, link in enumerate(links):
-        is_link = isinstance(link, (list, tuple)) and 3 <= len(link) <= 5
-        if not is_link or not all(type(value) is int and abs(value) < 2**62 for value in link):
-            raise ValueError(f"links[{at}] is {shown(link)}: a link is {_LINK}, in whole numbers")
-    longest = max((len(link) for link in links), default=3)
-    rows = [[*link, *[0] * (longest - len(link))] for link in links]
-    table = np.array(rows, dtype=np.int64).reshape(-1, longest)
-    return list(table.T)
-
-
-def _bandwidths(chunk_ticks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Relative bandwidths of links that a chunk occupies for so many ticks."""
-    if chunk_ticks.min(initial=1) < 1:
-        at = int(chunk_ticks.argmin())
-        raise ValueError(f"links[{at}] is occupied for {chunk_ticks[at]} ticks: at least 1")
-    whole = lcm(*np.unique(chunk_ticks).tolist())
-    if whole > MAX_BANDWIDTH:
-        raise ValueError(
-            f"the ticks of the links have no common multiple of at most {MAX_BANDWIDTH}"
-        )
-    return whole // chunk_ticks
-
-
-def _whole(record: dict[str, Any], key: str) -> int:
-    value = record.get(key)
-    if type(value) is not int:
-        raise ValueError(f"{key} is {shown(value)}: it must be a whole number")
-    return value
-
-
-def _list(record: dict[str, Any], key: str, default: Any = None) -> Any:
-    value = record.get(key, default)
-    if not isinstance(value, (list, tuple)):
-        raise ValueError(f"{key} is {shown(value)}: it must be a list")
-    if key != "links" and not all(type(one) is int for one in value):
-        raise ValueError(f"{key} must be numbers of switches")
-    return value
-
-
-def _text(record: dict[str, Any], key: str) -> str:
-    value = record.get(key, "")
-    if not isinstance(value, str) or len(value) > 40 or not value.isprintable():
-        raise ValueError(f"{key} is {shown(value)}: it must be a short text such as Gbps")
-    return value
-
-
-def _tick(value: Any) -> Fraction:
-    if value is None:
-        return NANOSECOND
-    try:
-        return Fraction(value if isinstance(value, int) else str(value)[:60])
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"tick_s is {shown(value)}: it must be seconds such as 1/1000") from None
-
-
-def _names(record: dict[str, Any]) -> list[str] | None:
-    names = record.get("names")
-    if names is None:
-        return None
-    if not isinstance(names, list) or not all(
-        isinstance(name, str) and 0 < len(name) <= MAX_NAME and name.isprintable() for name in names
-    ):
-        raise ValueError(f"names are printable texts of at most {MAX_NAME} letters, one a node")
-    return names
+read_json, read_yaml, read_graphml, read_edge_list = (
+    partial(_network, kind=kind) for kind in ("json", "yaml", "graphml", "edgelist")
+)
+"""The network in a content; ValueError with the file's name and the rule if there is none."""
 
 
 # Networks as edge lists: a line a host, a switch with what it can do, or a link with its numbers.
@@ -234,6 +145,7 @@ def _names(record: dict[str, Any]) -> list[str] | None:
 
 
 _INTEGER = re.compile(r"[0-9]{1,18}")
+_OF_NETWORKS = re.compile(rb"\A\s*(?:#[^\n]*\s+)*(?:host|switch|unit|tick)[ \t]")
 _ABILITIES = ("multicast", "aggregate")
 
 
@@ -266,7 +178,7 @@ def write_edge_list(network: Network, title: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_edge_list(data: bytes, name: str) -> Network:
+def _read_edge_list(data: bytes, name: str) -> Network:
     """The network in an edge list; ValueError with the file's name, the line and the rule."""
     reader = _Reader()
     for number, line in enumerate(BytesIO(data), 1):

@@ -81,7 +81,8 @@ def command(
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a function with options as defaults a command, ``of`` a group if one is given.
 
-    One that takes a network has --speed and --without for the files of others.
+    One that takes a network has --speed and --without for the files of others, and, as one that
+    takes a graph, --speed-attribute.
     """
 
     def made(function: Callable[..., Any]) -> click.Command:
@@ -91,7 +92,9 @@ def command(
 
         params = list(_declared(function))
         told = {"plot": _plot(plot)} if plot else {}
-        told |= _READINGS if _NETWORKS & {each.name for each in params} else {}
+        names = {each.name for each in params}
+        told |= _READINGS if _NETWORKS & names else {}
+        told |= _OF_GRAPHS if _GRAPHS & names else {}
         for each, declared in (told | (_OUTPUTS if json else {})).items():
             params += _params(each, declared)
         call.__click_params__ = params[::-1]  # type: ignore[attr-defined]
@@ -239,9 +242,20 @@ _READINGS = {
         "repeated.",
     ),
 }
-"""What is asked for beside files."""
+"""What is asked for beside files of networks."""
+_OF_GRAPHS = {
+    "speed_attribute": click.option(
+        "--speed-attribute",
+        metavar="NAME",
+        help="Of a graph in a file: the attribute of edges that is their speed, or none if links "
+        "are alike (default: bandwidth, capacity, speed or LinkSpeedRaw).",
+    )
+}
+"""What is asked for beside files of graphs."""
 _NETWORKS = {"network", "networks", "given", "budget"}
 """Parameters that may be files of networks."""
+_GRAPHS = {*_NETWORKS, "graph", "undirected"}
+"""Parameters of commands that read files of graphs."""
 
 
 def _plot(what: str) -> Callable[..., Any]:
@@ -304,7 +318,7 @@ class _Command(click.Command):
         check_outputs(
             *(ctx.params.get(each.name or "") for each in self.params if type(each.type) in written)
         )
-        for output in ("plot", *_READINGS, *_OUTPUTS):
+        for output in ("plot", *_READINGS, *_OF_GRAPHS, *_OUTPUTS):
             ctx.meta[f"{OUTPUTS}.{output}"] = ctx.params.pop(output, None)
         asked = [
             (each.name or "", ctx.params.get(each.name or "") or ())

@@ -305,8 +305,8 @@ def import_command(
     """Read a graph file and say what kind of topology it is, or a schedule of others.
 
     Nodes with integer names are numbered in ascending order, others in order of appearance. An
-    undirected edge becomes a link each way. The attribute or third column 'speed' is a link's
-    relative speed.
+    undirected edge becomes a link each way. A third column, or the attribute speed, bandwidth,
+    capacity or LinkSpeedRaw of edges, is a link's relative speed; --speed-attribute names another.
 
     A schedule in a --format of runtimes is interpreted with symbolic data, and what it
     sends is replayed and costed; exit code 1 if it does not do what it says.
@@ -327,7 +327,9 @@ def import_command(
 
     name = opt.printable(Path(file).name)
     with progress("Reading the graph"):
-        graph, told = read_graph(file, format_name, undirected=undirected)
+        graph, told = read_graph(
+            file, format_name, undirected=undirected, speed_attribute=opt.speed_attribute()
+        )
         facts = graph_facts(graph)
         files = {} if out is None else {out: write_edge_list(graph, name).encode()}
     as_edges = undirected or told != "edgelist"

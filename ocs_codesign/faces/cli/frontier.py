@@ -277,10 +277,10 @@ def frontier(
 def _own(graph: str, answer: Frontier) -> OwnGraph:
     """What a graph of one's own costs; ClickException if it is none of this size."""
     from ocs_codesign.faces.answers.frontier import OwnGraph
-    from ocs_codesign.graphs.formats.graph_files import import_graph
+    from ocs_codesign.faces.cli.options import graph_of
     from ocs_codesign.schedules.design import measure_topology
 
-    topology = import_graph(graph)
+    topology = graph_of(graph)
     if topology.num_nodes != answer.num_nodes or topology.degree > answer.degree:
         raise click.ClickException(
             f"{graph} has {topology.num_nodes} nodes of degree {topology.degree}: the frontier is "

@@ -15,7 +15,7 @@ from ocs_codesign.core.collective import Collective, plain_collective
 from ocs_codesign.core.quantities import parse_bandwidth, parse_time
 from ocs_codesign.faces.answers.cost import Subject
 from ocs_codesign.faces.cli.commands import OUTPUT, argument, group, option
-from ocs_codesign.faces.cli.output import OUTPUTS, READ, STDOUT
+from ocs_codesign.faces.cli.output import READ, STDOUT, asked_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -362,22 +362,32 @@ def network_of(text: str) -> Network:
     asked = _asked_beside()
     if is_file or not text.rstrip().endswith(")"):
         return _read_network(text, asked)
-    if asked.speeds or asked.without:
-        raise click.UsageError("--speed and --without are for networks in other people's files")
+    if any(asked):
+        raise click.UsageError("--speed, --speed-attribute and --without are for files")
     from ocs_codesign.graphs.text import parse_network
 
     return parse_network(text)
 
 
 def _asked_beside() -> ReadOptions:
-    """What --speed and --without say."""
+    """What --speed, --without and --speed-attribute say."""
     from ocs_codesign.interop.wiring.wires import ReadOptions
 
-    context = click.get_current_context(silent=True)
-    meta: dict[str, Any] = {} if context is None else context.meta
     return ReadOptions.of(
-        *(meta.get(f"{OUTPUTS}.{name}") or () for name in ("link_speed", "without_link"))
+        asked_output("link_speed") or (), asked_output("without_link") or (), speed_attribute()
     )
+
+
+def speed_attribute() -> str | None:
+    """What --speed-attribute says."""
+    return asked_output("speed_attribute")
+
+
+def graph_of(path: str | Path) -> Topology:
+    """The topology in a file."""
+    from ocs_codesign.graphs.formats.graph_files import import_graph
+
+    return import_graph(path, speed_attribute=speed_attribute())
 
 
 def _read_network(path: str, asked: ReadOptions) -> Network:
@@ -445,9 +455,7 @@ class GivenGraph:
             return self.recipe.topology()
         if self.network is not None:
             return self.network.topology()
-        from ocs_codesign.graphs.formats.graph_files import import_graph
-
-        return import_graph(self.path or "")
+        return graph_of(self.path or "")
 
 
 @final

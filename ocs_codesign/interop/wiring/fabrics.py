@@ -192,14 +192,18 @@ def _tell_hosts(found: Wires, roles: dict[str, str], name: str) -> None:
 
 # Topologies of SimAI and of ns-3 for HPCC.
 
-_SIMAI, _HPCC = 6, 3
+_SIMAI, _HPCC, _LINK = 6, 3, 5
 
 
 def is_simulator_topology(head: str) -> bool:
-    """Whether a text begins as these files do: five whole numbers and a name, or three numbers."""
-    line = next(iter(head.splitlines()), "").split()
-    numbers = [word.isdecimal() for word in line]
-    return numbers == [True] * 5 + [False] or numbers == [True] * _HPCC
+    """Whether a text begins as these files do: five whole numbers and a name, or three numbers.
+
+    An edge list may have three numbers as well, but no links of five words and a rate with a unit.
+    """
+    first, *rest = [line.split() for line in head.splitlines()] or [[]]
+    numbers = [word.isdecimal() for word in first]
+    has_links = any(len(words) == _LINK and words[2][-1].isalpha() for words in rest)
+    return numbers == [True] * 5 + [False] or (numbers == [True] * _HPCC and has_links)
 
 
 def read_simulator_topology(data: bytes, name: str) -> Wires:

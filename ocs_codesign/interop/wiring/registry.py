@@ -124,7 +124,11 @@ def read_network(path: str | Path, asked: ReadOptions) -> tuple[Network, Reading
         if asked.speeds or asked.without:
             listed = ", ".join(one.description for one in READERS.values())
             raise ValueError(f"{path}: --speed and --without are for {listed}")
-        return import_network(path), None
+        return import_network(path, speed_attribute=asked.speed_attribute), None
+    if asked.speed_attribute is not None:
+        raise ValueError(
+            f"{path}: --speed-attribute is for graphs, not {READERS[name].description}"
+        )
     wires = READERS[name].read(data, str(path))
     try:
         return wires.network(asked), wires.reading

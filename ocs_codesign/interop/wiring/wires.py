@@ -56,13 +56,19 @@ class Wire(NamedTuple):
 
 
 class ReadOptions(NamedTuple):
-    """What is said beside a file: ``speeds`` of links by name, in B/s, and what is left out."""
+    """What is said beside a file: ``speeds`` of links by name, in B/s, and what is left out.
+
+    ``speed_attribute`` names the attribute of the edges of a graph that is their bandwidth.
+    """
 
     speeds: Mapping[str, Fraction] = MappingProxyType({})
     without: tuple[str, ...] = ()
+    speed_attribute: str | None = None
 
     @classmethod
-    def of(cls, speeds: Sequence[str], without: Sequence[str]) -> ReadOptions:
+    def of(
+        cls, speeds: Sequence[str], without: Sequence[str], speed_attribute: str | None = None
+    ) -> ReadOptions:
         """From texts such as xpu_fabric=50GB/s; ValueError for what is none."""
         found = {}
         for text in speeds:
@@ -70,7 +76,7 @@ class ReadOptions(NamedTuple):
             if not sign or not name:
                 raise ValueError(f"a speed is LINK=QUANTITY, such as nvlink=50GB/s, not {text!r}")
             found[name] = exact(parse_bandwidth(value))
-        return cls(found, tuple(without))
+        return cls(found, tuple(without), speed_attribute)
 
 
 @final

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.core.files.plain_text import read_plain_text
+from ocs_codesign.core.networks.formats import topology_of_graphml
 from ocs_codesign.core.quantities import exact
 from ocs_codesign.core.shown import shown
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.fabric.bundle.check.circuits import STRANDS, ports_of
-from ocs_codesign.graphs.formats.graphml import read_graphml
 from ocs_codesign.schedules.files.designs import RECORD_FILE, SCHEDULE_FILE, load_design
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def check_graphs(
     files: BundleFiles, configuration: str, made: Topology, ordered: Topology | None
 ) -> None:
     """Both graph files hold the derived links, in the order of the table of links."""
-    for suffix, read in (("json", _node_link), ("graphml", read_graphml)):
+    for suffix, read in (("json", _node_link), ("graphml", topology_of_graphml)):
         path = f"graphs/{configuration}.{suffix}"
         graph = files.parsed(path, partial(read, name=path))
         difference = None if graph is None else first_difference(made, graph)
