@@ -110,19 +110,6 @@ def _answers_are_as_declared() -> None:
 
 
 LARGEST_CHECKED = 100_000
-COMPILED = re.compile(
-    r"alltoall|hold|bundle|demand|joint|phases|planes|program|rewir|sequence|simulate|trace|bfb|finder"
-)
-"""Areas of compiled loops and long searches: tests of one run in one process, so that none is made
-twice."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        area = COMPILED.search(item.path.stem) or COMPILED.search(item.path.parent.name)
-        if area is not None:
-            item.add_marker(pytest.mark.xdist_group(area[0]))
 
 
 def pytest_terminal_summary(

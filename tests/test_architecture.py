@@ -49,8 +49,6 @@ PLAIN_READERS = ("schedules.files.archive", "schedules.files.designs", "fabric.f
 """What reads the files of a bundle into values: beside these, its check imports no format."""
 MAKERS = ("graphs", "schedules", "search", "circuits", "fabric", "jobs", "interop", "faces")
 
-pytestmark = pytest.mark.xdist_group("sources")
-
 
 @cache
 def all_imported() -> dict[str, set[str]]:

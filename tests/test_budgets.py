@@ -12,8 +12,6 @@ from folders import PACKAGE, ROOT, nodes
 import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
-pytestmark = pytest.mark.xdist_group("sources")
-
 LINES = {
     "core": 11_975,
     "graphs": 3_905,

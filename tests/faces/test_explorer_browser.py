@@ -28,8 +28,6 @@ from ocs_codesign.schedules.breadth_first.loads import bfb_loads
 from ocs_codesign.schedules.design import Question
 from ocs_codesign.search.catalogue.store import Catalogue
 
-pytestmark = pytest.mark.xdist_group("browser")  # one browser for all tests of a run
-
 COMPARED = "view=compare&n=16&a=4-any/16/{0}&b=4-any/16/{1}"
 
 

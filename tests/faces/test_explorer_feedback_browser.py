@@ -13,8 +13,6 @@ from ocs_codesign.schedules.design import Question
 from ocs_codesign.search.catalogue.store import Catalogue
 
 expect = playwright.expect
-pytestmark = pytest.mark.xdist_group("browser")
-
 ASKED = Question(12, 2)
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 READ = "navigator.clipboard.readText()"

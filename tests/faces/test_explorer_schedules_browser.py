@@ -24,8 +24,6 @@ from ocs_codesign.schedules.files.archive import write_schedule
 from ocs_codesign.schedules.stepped.alltoall import stepped_plan
 from ocs_codesign.search.catalogue.store import Catalogue
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 COLLECTIVES = ("allreduce", "alltoall")
 
 

@@ -16,8 +16,6 @@ from ocs_codesign.fabric.deployments.deploy import Failures, deploy
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.wiring import Port
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 TWO = named(("ring", "BiRing(2, 8)"), ("cube", "Circulant(8, (1, 3))"))
 
 

@@ -24,7 +24,7 @@ from ocs_codesign.interop.native import write_program_json
 from ocs_codesign.interop.registry import FORMATS, Export, read_program, told_format
 from ocs_codesign.interop.run.launch import RunJob, command, launch
 
-pytestmark = [pytest.mark.mpi, pytest.mark.xdist_group("mpi")]
+pytestmark = pytest.mark.mpi
 
 LIMIT_S = 120.0
 

@@ -15,14 +15,14 @@ from ocs_codesign.faces.cli import main
 from ocs_codesign.faces.cli.workers import Here
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import Question, measure
+from ocs_codesign.search.bases import Effort
 from ocs_codesign.search.catalogue.entry import find
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.frontiers import frontier
 from ocs_codesign.search.pool import questions_behind
 from ocs_codesign.search.sweep import sweep
 
-pytestmark = pytest.mark.xdist_group("sweep")  # which takes long once
-
+LITTLE = Effort(work=2**11)
 QUESTIONS = [Question(n, d, both) for n in (6, 9, 12) for d in (2, 3) for both in (False, True)]
 
 
@@ -35,7 +35,7 @@ def content(path):
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory):
     path = tmp_path_factory.mktemp("sweep") / "serial.sqlite"
-    answered = sweep(path, QUESTIONS, Here(), 1, command="test")
+    answered = sweep(path, QUESTIONS, Here(), 1, command="test", effort=LITTLE)
     assert answered == len(questions_behind(QUESTIONS))
     return path
 
@@ -44,7 +44,7 @@ def serial(tmp_path_factory):
 def test_threads_give_the_same(serial, tmp_path):
     path = tmp_path / "threads.sqlite"
     with ThreadPoolExecutor(3) as executor:
-        sweep(path, reversed(QUESTIONS), executor, 3, command="test")
+        sweep(path, reversed(QUESTIONS), executor, 3, command="test", effort=LITTLE)
     assert content(path) == content(serial)
 
 
@@ -67,6 +67,8 @@ def test_entries_are_exact_and_as_good_as_the_finder(serial):
                     question.degree,
                     collective,
                     bidirectional=question.bidirectional,
+                    effort=LITTLE,
+                    fresh=True,
                 )
                 stored = [e.cost(collective) for e in find(store, question, collective).entries]
                 for candidate in answer.candidates:
@@ -76,10 +78,10 @@ def test_entries_are_exact_and_as_good_as_the_finder(serial):
 @pytest.mark.slow
 def test_resuming_does_only_what_is_missing(serial, tmp_path):
     path = tmp_path / "resumed.sqlite"
-    first = sweep(path, QUESTIONS[:4], Here(), 1, command="test")
-    rest = sweep(path, QUESTIONS, Here(), 1, command="test")
+    first = sweep(path, QUESTIONS[:4], Here(), 1, command="test", effort=LITTLE)
+    rest = sweep(path, QUESTIONS, Here(), 1, command="test", effort=LITTLE)
     assert first + rest == len(questions_behind(QUESTIONS))
-    assert sweep(path, QUESTIONS, Here(), 1, command="test") == 0
+    assert sweep(path, QUESTIONS, Here(), 1, command="test", effort=LITTLE) == 0
     assert content(path) == content(serial)
 
 
@@ -101,18 +103,18 @@ class Flaky(Here):
 @pytest.mark.slow
 def test_lost_tasks_are_tried_again(serial, tmp_path):
     path = tmp_path / "flaky.sqlite"
-    sweep(path, QUESTIONS, Flaky(2), 1, command="test")
+    sweep(path, QUESTIONS, Flaky(2), 1, command="test", effort=LITTLE)
     assert content(path) == content(serial)
 
 
 def test_a_task_that_always_fails_ends_the_sweep(tmp_path):
     with pytest.raises(RuntimeError, match="cannot be answered: the worker died"):
-        sweep(tmp_path / "c", QUESTIONS, Flaky(1000), 1, command="test")
+        sweep(tmp_path / "c", QUESTIONS, Flaky(1000), 1, command="test", effort=LITTLE)
 
 
 def command(path, *more):
     return [
-        sys.executable, "-m", "ocs_codesign", "sweep", "--nodes", "6-12", "--degrees", "2-3",
+        sys.executable, "-m", "ocs_codesign", "sweep", "--nodes", "4-6", "--degrees", "2",
         "--links", "both", "--workers", "2", "--catalogue", str(path), *more,
     ]  # fmt: skip
 
