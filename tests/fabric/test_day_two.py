@@ -510,11 +510,11 @@ def test_random_sequences_are_valid_all_the_way(seed, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_hundred_random_sequences_end_valid(tmp_path):
+def test_sixty_random_sequences_end_valid(tmp_path):
     done = [
-        action for seed in range(200) for action in sequence(seed, tmp_path, through_files=False)
+        action for seed in range(60) for action in sequence(seed, tmp_path, through_files=False)
     ]
     counts = {action: done.count(action) for action in set(done)}
-    assert counts["repair"] > 300
-    assert counts["rewire"] > 100
-    assert counts["restore"] > 30
+    assert counts["repair"] > 90
+    assert counts["rewire"] > 30
+    assert counts["restore"] > 9
