@@ -31,7 +31,7 @@ AG = Collective.ALLGATHER
 MESSAGE = 2**24
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(network=networks(), exponent=st.integers(0, 34), alpha=st.sampled_from([0, 1e-7, 1e-5]))
 def test_the_best_parts_are_the_best_of_all(network, exponent, alpha):
     try:

@@ -32,7 +32,7 @@ RECIPES = [
     "Product(Complete(3), UniRing(1, 3))",
     "Bidirected(UniRing(1, 5))",
 ]
-ROUNDS = 25
+ROUNDS = 8
 SELDOM = 0.02
 """Largest part of the spoiled schedules that may turn out to be as good as the original."""
 

@@ -54,11 +54,11 @@ def test_what_does_harm_is_found_and_nothing_else(name, programs, monkeypatch):
 def test_thousands(programs, monkeypatch):
     """Whether what is refused does harm is asked of a tenth; what is accepted must do none."""
     found: Counter = Counter()
-    for program, depth, seed in spoiled(programs, list(MUTATIONS), 12_000, "many"):
+    for program, depth, seed in spoiled(programs, list(MUTATIONS), 4_000, "many"):
         monkeypatch.setattr(rank_program_cells, "LARGE", 8 * (seed % 2))
         verdict = check_program(program, fifo_depth=depth)
         found[verdict.ok] += 1
         if verdict.ok or seed % 10 == 0:
             assert verdict.ok is not does_harm(program, seed, depth), str(verdict.witness)
-    assert found[False] > 10_000
-    assert found[True] > 300
+    assert found[False] > 3_300
+    assert found[True] > 100
