@@ -304,7 +304,7 @@ def test_mutated_files(name):
     """One sentence, or a network whose hosts are joined and whose links have a width."""
     data, speeds = (FILES / name).read_bytes(), KNOWN[name][1]
     rng = random.Random(name)
-    for _ in range(4600):
+    for _ in range(1200):
         spoiled = mutated(data, rng)
         kind = told(spoiled)
         if kind is None:
