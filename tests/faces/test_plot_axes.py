@@ -22,7 +22,6 @@ from ocs_codesign.faces.pictures.drawing import bar_colour, panels_in
 FUNCTIONS = functions()
 SAMPLES = {**ONE_PANEL, **{name: arguments for name, (_, arguments) in PANELS.items()}}
 ARGUMENTS = {name: cache(arguments) for name, arguments in SAMPLES.items()}
-pytestmark = pytest.mark.xdist_group("pictures_in_axes")
 EVERY, SEVERAL = list(ARGUMENTS), list(PANELS)
 UNIT = re.compile(r"\((?:.*units? of .*|s|ms|µs|us|ns|dB|GB/s|shards|×)\)")
 COUNTS = {

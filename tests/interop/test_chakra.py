@@ -326,6 +326,22 @@ def test_circles_are_seen():
     assert "it waits in a circle" in str(verdict.witness)
 
 
+def test_collectives_in_another_order_wait_for_ever():
+    """Another kind in the same place, and, of two groups, another group first."""
+    two = [CollectiveNode(Collective(name), 64) for name in ("allreduce", "allgather")]
+    graph = workload_graph(two, 2)
+    assert check_graph(graph).ok
+    order = np.array([0, 1, 3, 2])
+    crossed = changed(graph, comm_type=graph.comm_type[order], size=graph.size[order])
+    assert "rank 1, node 0 differs from rank 0, node 0" in str(check_graph(crossed).witness)
+    alike = changed(
+        graph, comm_type=np.repeat(graph.comm_type[:1], 4), size=np.repeat(graph.size[:1], 4)
+    )
+    assert check_graph(replace(alike, group=("a", "b", "a", "b"))).ok
+    circle = replace(alike, group=("a", "b", "b", "a"))
+    assert "it waits in a circle" in str(check_graph(circle).witness)
+
+
 def test_a_plan_of_others_is_not_these_bytes():
     graph = graph_of_program(gathering_program(ring_schedule(4)), 64)
     assert "4 traces, but a plan of 5 ranks" in str(check_bytes(graph, ring_schedule(5), 64))

@@ -157,12 +157,22 @@ def test_sums_made_elsewhere_are_read_exactly():
     assert (program.target_buffer[program.kind == RECEIVE] == SCRATCH).all()
 
 
-def test_the_words_of_both_loaders_are_read():
+def test_each_loader_takes_its_own_words_and_has_all_that_it_needs():
     text = write_msccl(ring(4, REDUCE_SCATTER), "x")
     assert 'coll="reduce_scatter"' in text
     other = write_msccl(ring(4, REDUCE_SCATTER), "x", dialect="rccl")
     assert 'coll="reducescatter"' in other
-    assert parse_msccl(text.encode(), "x") == parse_msccl(other.encode(), "x")
+    assert parse_msccl(text.encode(), "x") == parse_msccl(other.encode(), "x", dialect="rccl")
+    for content, dialect, rule in (
+        (text, "rccl", "coll is 'reduce_scatter': this loader's word is reducescatter"),
+        (other, "msccl", "coll is 'reducescatter': this loader's word is reduce_scatter"),
+        *(
+            (re.sub(f' {name}="[0-9]*"', "", other), "rccl", f"{name} is missing")
+            for name in DIALECTS["rccl"].required
+        ),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            parse_msccl(content.encode(), "x", dialect=dialect)
 
 
 def test_an_allreduce_of_any_number_of_chunks_is_read():

@@ -12,14 +12,17 @@ from forest_samples import KNOWN, known_network
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.network import Network
 from ocs_codesign.core.networks.builders import direct, mesh, star
+from ocs_codesign.core.networks.products import h100_rail
 from ocs_codesign.core.networks.servers import boxes
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.forest.building import forests_of
+from ocs_codesign.schedules.forest.optimum import optimum
 from ocs_codesign.schedules.forest.pipeline import (
     FORESTS_OF_HALVES,
     SHARED_FORESTS,
     Pipeline,
     allreduce_at_once,
+    allreduce_bound,
     allreduce_optimum,
     allreduce_pipelines,
     partition_bound,
@@ -136,7 +139,7 @@ def test_the_better_one_is_built_and_named():
     made = made_by("forest", Task(box.topology(), Collective.ALLREDUCE, network=box))
     assert (made.maker, made.bound) == (FORESTS_OF_HALVES, Fraction(7, 4))
     few = made_by("forest", replace(task, trees=1, parts=1))
-    assert (few.maker, few.bound) == (FORESTS_OF_HALVES, Fraction(15, 8))
+    assert (few.maker, few.bound) == (FORESTS_OF_HALVES, Fraction(5, 2))
     assert verify(few.schedule).ok
     uneven = star(4, [10, 10, 10, 1])
     made = made_by("forest", Task(uneven.topology(), Collective.ALLREDUCE, network=uneven))
@@ -176,3 +179,38 @@ def test_hosts_of_other_groups_pass_a_sum_once(text):
     shared = forests_of(found, None)
     twice = any(forest.is_sum and forest.passes_twice() for forest in shared)
     assert twice == (not verify(Pipeline(shared, collective).schedule(1)).ok)
+
+
+TWO_PAIRS = Network(4, 4, [0, 1, 2, 3, 1, 2], [1, 0, 3, 2, 2, 1], [100] * 4 + [10] * 2, unit="GB/s")
+ONE_WAY_IN = Network(3, 3, [0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2], [9, 9, 9, 1, 9, 1])
+
+
+@pytest.mark.parametrize(
+    ("network", "rate"),
+    [
+        (TWO_PAIRS, 10),
+        (star(4, [10, 10, 10, 1]), 1),
+        (ONE_WAY_IN, Fraction(19, 2)),
+        (h100_rail(2), None),
+    ],
+)
+def test_bounds_of_allreduces_hold_and_are_the_optimum_where_it_is_known(network, rate):
+    halves = [optimum(network, half) for half in Collective.ALLREDUCE.halves()]
+    bound, best = allreduce_bound(network, halves), allreduce_optimum(network)
+    assert bound >= best
+    assert rate in (None, bound)
+    if rate is None:
+        assert bound == best
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_of_allreduces_of_random_networks(seed):
+    """Unequal links of hosts alone, some one way, are never bound below what forests reach."""
+    draw = np.random.default_rng(seed)
+    hosts = int(draw.integers(3, 7))
+    ring = np.arange(hosts)
+    more = draw.integers(0, hosts, (2, hosts))
+    ends = np.column_stack([[ring, (ring + 1) % hosts], more[:, more[0] != more[1]]])
+    network = Network(hosts, hosts, *ends, draw.integers(1, 9, ends.shape[1]))
+    halves = [optimum(network, half) for half in Collective.ALLREDUCE.halves()]
+    assert allreduce_bound(network, halves) >= allreduce_optimum(network)

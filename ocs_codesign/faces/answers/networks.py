@@ -189,8 +189,7 @@ def _with_unit(rate: Fraction, unit: str) -> str:
 def _rate_text(found: Optimum) -> str:
     kind = "attained"
     if not found.is_attained:
-        most = found.algbw * found.inv_rate / found.least_inv_rate
-        kind += f", nothing exceeds {_with_unit(most, found.network.unit)}"
+        kind += f", nothing exceeds {_with_unit(found.most_algbw, found.network.unit)}"
     return f"algbw {_with_unit(found.algbw, found.network.unit)}, {kind}"
 
 

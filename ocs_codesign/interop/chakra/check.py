@@ -16,14 +16,15 @@ from ocs_codesign.core.network import Network
 from ocs_codesign.core.schedule import Messages
 from ocs_codesign.core.topology import starts_of
 from ocs_codesign.interop.chakra import kernels, schema
-from ocs_codesign.interop.chakra.graph import MAX_TAG
+from ocs_codesign.interop.chakra.graph import MAX_TAG, collectives_of
 from ocs_codesign.interop.chakra.making import graph_of_program
-from ocs_codesign.interop.chakra.reading import read_graph, write_graph
+from ocs_codesign.interop.chakra.reading import groups_beside, read_graph, write_graph
 from ocs_codesign.interop.registry import CheckedFile
 from ocs_codesign.schedules.simulate.engine import simulate_transfers
 from ocs_codesign.schedules.simulate.transfers import BARRIER, COPY, TimingRules, Transfers
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -54,8 +55,8 @@ class _GraphVerdict:
         return self.witness is None
 
 
-def check_graph(graph: EtGraph) -> _GraphVerdict:
-    """Whether every send meets a receive and the reverse, and all nodes end.
+def check_graph(graph: EtGraph, groups: Mapping[str, list[int]] | None = None) -> _GraphVerdict:
+    """Whether every send meets a receive and the reverse, collectives meet, and all nodes end.
 
     A send and a receive meet by tag, ranks and size. Two messages that share all of them are
     refused, because the order in which ASTRA-sim issues them would decide which is which, and so
@@ -64,7 +65,12 @@ def check_graph(graph: EtGraph) -> _GraphVerdict:
     sends, receives, *keys = _messages(graph)
     witness = _unmatched(graph, sends, receives, *keys)
     if witness is None:
-        witness = _endless(graph, sends, receives)
+        try:
+            together = [rows for _, rows in collectives_of(graph, groups or {})]
+        except ValueError as error:
+            witness = str(error)
+        else:
+            witness = _endless(graph, sends, receives, together)
     total = sum(graph.size[sends].tolist())
     return _GraphVerdict(graph.num_ranks, graph.num_nodes, len(sends), total, witness)
 
@@ -119,17 +125,32 @@ def _unmatched(
     return f"{graph.place(row)}: rank {graph.peer[row]} never sends what it waits for"
 
 
-def _endless(graph: EtGraph, sends: NDArray[np.int64], receives: NDArray[np.int64]) -> str | None:
-    """The first node that never ends, because it waits in a circle or for one who does."""
-    who = np.concatenate([graph.waiting(), receives])
-    whom = np.concatenate([graph.wait, sends])
+def _endless(
+    graph: EtGraph,
+    sends: NDArray[np.int64],
+    receives: NDArray[np.int64],
+    together: Sequence[tuple[int, ...]],
+) -> str | None:
+    """The first node that never ends, because it waits in a circle or for one who does.
+
+    A collective begins when all of its rows could: a node of its own, for which they wait.
+    """
+    begins = np.full(graph.num_nodes, -1)
+    for number, rows in enumerate(together, graph.num_nodes):
+        begins[list(rows)] = number
+    members = np.flatnonzero(begins >= 0)
+    waiting = graph.waiting()
+    of_all = begins[waiting] >= 0
+    who = np.concatenate([waiting, receives, members, begins[waiting[of_all]]])
+    whom = np.concatenate([graph.wait, sends, begins[members], graph.wait[of_all]])
+    nodes = graph.num_nodes + len(together)
     order = np.argsort(whom, kind="stable")
-    start = starts_of(np.bincount(whom, minlength=graph.num_nodes))
-    waits = np.bincount(who, minlength=graph.num_nodes)
-    ended = np.zeros(graph.num_nodes, dtype=bool)
-    walked = for_work(kernels.walked, graph.num_nodes + len(who))
+    start = starts_of(np.bincount(whom, minlength=nodes))
+    waits = np.bincount(who, minlength=nodes)
+    ended = np.zeros(nodes, dtype=bool)
+    walked = for_work(kernels.walked, nodes + len(who))
     num = walked(start, who[order], waits, ended)
-    if num == graph.num_nodes:
+    if num == nodes:
         return None
     row = int((~ended).argmax())
     return f"{graph.place(row)}: it waits in a circle, and never begins"
@@ -274,7 +295,7 @@ def checked_traces(path: Path) -> CheckedFile:
     no complete set of them.
     """
     graph = read_graph(path)
-    verdict = check_graph(graph)
+    verdict = check_graph(graph, groups_beside(path))
     facts = (
         ("ranks", verdict.num_ranks),
         ("nodes", verdict.num_nodes),

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.interop.chakra.schema import COLL
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from numpy.typing import NDArray
 
 
@@ -96,3 +100,35 @@ class EtGraph:
     def place(self, row: int) -> str:
         """A node as errors call it."""
         return f"rank {self.rank[row]}, node {self.id[row]}"
+
+
+def collectives_of(
+    traces: EtGraph, groups: Mapping[str, list[int]]
+) -> Iterator[tuple[list[int], tuple[int, ...]]]:
+    """Ranks and rows of every collective of two and more: number k of each of a group's ranks.
+
+    Ranks are those that ``groups`` has for the name, or else those that name it. Raises ValueError
+    where ranks do not have as many, or differ in what they do together: they would wait for ever.
+    """
+    rows: dict[str, dict[int, list[int]]] = {"": {rank: [] for rank in range(traces.num_ranks)}}
+    for row in (traces.kind == COLL).nonzero()[0].tolist():
+        group = traces.group_of(row)
+        if group not in rows:
+            rows[group] = {rank: [] for rank in groups.get(group, ())}
+        ranks = rows[group]
+        if group in groups and int(traces.rank[row]) not in ranks:
+            raise ValueError(f"{traces.place(row)} names group {group!r}, which it is not in")
+        ranks.setdefault(int(traces.rank[row]), []).append(row)
+    for group, by_rank in rows.items():
+        if len({len(own) for own in by_rank.values()}) > 1:
+            who = f"of group {group!r}" if group else "of all ranks"
+            raise ValueError(f"the ranks do not have as many collectives {who}")
+        for together in zip(*by_rank.values(), strict=True) if len(by_rank) > 1 else ():
+            first = together[0]
+            for row in together:
+                if (traces.comm_type[row], traces.size[row]) != (
+                    traces.comm_type[first],
+                    traces.size[first],
+                ):
+                    raise ValueError(f"{traces.place(row)} differs from {traces.place(first)}")
+            yield list(by_rank), together

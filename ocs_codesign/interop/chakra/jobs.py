@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from ocs_codesign.interop.chakra import schema
+from ocs_codesign.interop.chakra.graph import collectives_of
 from ocs_codesign.interop.chakra.reading import groups_beside, read_graph
 from ocs_codesign.jobs.job_draft import JobDraft
 from ocs_codesign.jobs.job_graph import COLLECTIVES
@@ -171,22 +172,8 @@ def _add_collectives(
     draft: JobDraft, traces: EtGraph, made: list[int], groups: Mapping[str, list[int]]
 ) -> None:
     """Those of all ranks, and of every process group."""
-    everyone = list(range(traces.num_ranks))
-    rows: dict[str, dict[int, list[int]]] = {"": {rank: [] for rank in everyone}}
-    for row in (traces.kind == schema.COLL).nonzero()[0].tolist():
-        group = traces.group_of(row)
-        if group not in rows:
-            rows[group] = {rank: [] for rank in groups.get(group, ())}
-        ranks = rows[group]
-        if group in groups and int(traces.rank[row]) not in ranks:
-            raise ValueError(f"{traces.place(row)} names group {group!r}, which it is not in")
-        ranks.setdefault(int(traces.rank[row]), []).append(row)
-    for group, by_rank in rows.items():
-        if len({len(own) for own in by_rank.values()}) > 1:
-            who = f"of group {group!r}" if group else "of all ranks"
-            raise ValueError(f"the ranks do not have as many collectives {who}")
-        for together in zip(*by_rank.values(), strict=True) if len(by_rank) > 1 else ():
-            _add_collective(draft, traces, made, list(by_rank), together)
+    for ranks, together in collectives_of(traces, groups):
+        _add_collective(draft, traces, made, ranks, together)
 
 
 def _add_collective(
@@ -196,12 +183,6 @@ def _add_collective(
     name = schema.COMM_TYPES[traces.comm_type[first]]
     if name not in COLLECTIVES:
         raise ValueError(f"{traces.place(first)} is a {name}: it has no place in a job")
-    for row in together:
-        if (traces.comm_type[row], traces.size[row]) != (
-            traces.comm_type[first],
-            traces.size[first],
-        ):
-            raise ValueError(f"{traces.place(row)} differs from {traces.place(first)}")
     size = int(traces.size[first]) * (len(ranks) if name == "allgather" else 1)
     nodes = draft.collective(*(name, ranks, size, {}), label=name, priority=int(traces.id[first]))
     for row, node in zip(together, nodes, strict=True):

@@ -39,6 +39,7 @@ class MscclDialect:
     max_steps: int
     max_threads: int
     reduce_scatter: str
+    required: tuple[str, ...] = ()
     max_channels: int = 32
     max_threads_per_channel: int = 32
     max_count: int = 71
@@ -51,7 +52,9 @@ class MscclDialect:
 
 DIALECTS = {
     "msccl": MscclDialect(256, 216, "reduce_scatter"),
-    "rccl": MscclDialect(64, 64, "reducescatter"),
+    "rccl": MscclDialect(
+        64, 64, "reducescatter", ("minBytes", "maxBytes", "inplace", "outofplace")
+    ),
 }
 
 
@@ -96,7 +99,10 @@ class MscclGpu:
 @final
 @dataclass(frozen=True, slots=True)
 class MscclAlgorithm:
-    """A whole file. ``coll`` is the loader's word for the collective."""
+    """A whole file. ``coll`` is the loader's word for the collective.
+
+    ``unsaid`` are attributes with usual values that the file does not have.
+    """
 
     name: str
     proto: str
@@ -107,6 +113,7 @@ class MscclAlgorithm:
     min_bytes: int
     max_bytes: int
     gpus: tuple[MscclGpu, ...]
+    unsaid: frozenset[str] = frozenset()
 
     @property
     def num_channels(self) -> int:
@@ -131,6 +138,14 @@ def without_steps(algorithm: MscclAlgorithm) -> MscclAlgorithm:
 
 def check_limits(algorithm: MscclAlgorithm, dialect: MscclDialect) -> None:
     """ValueError, naming the place and the limit, for what a loader does not take."""
+    missing = [name for name in dialect.required if name in algorithm.unsaid]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing, which this loader needs")
+    words = {one.reduce_scatter for one in DIALECTS.values()}
+    if algorithm.coll in words and algorithm.coll != dialect.reduce_scatter:
+        raise ValueError(
+            f"coll is {shown(algorithm.coll)}: this loader's word is {dialect.reduce_scatter}"
+        )
     if len(algorithm.name) > dialect.max_name:
         raise ValueError(f"the name has {len(algorithm.name)} characters, at most 63 are loaded")
     if len(algorithm.gpus) > dialect.max_children:
@@ -265,6 +280,7 @@ class _Reader:
             self._integer({"minBytes": "0", **head}, "minBytes", 0, 2**63 - 1),
             self._integer({"maxBytes": str(2**27), **head}, "maxBytes", 0, 2**63 - 1),
             tuple(self.gpus[number] for number in range(gpus)),
+            frozenset(DIALECTS["rccl"].required) - head.keys(),
         )
         if made.num_channels > channels:
             raise ValueError(

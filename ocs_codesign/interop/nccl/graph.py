@@ -151,7 +151,7 @@ _GRAPH = (
 _OPTIONAL = ("latencyinter",)
 _NUMBER = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _WHOLE = re.compile(r"[0-9]{1,6}")
-_DEVICE = re.compile(r"0x[0-9a-fA-F]{1,6}")
+_DEVICE = re.compile(r"0x[0-9a-fA-F]{1,6}|0")
 
 
 @final
@@ -201,7 +201,7 @@ def checked_graph_file(path: Path) -> CheckedFile:
     Raises OSError if it cannot be read and ValueError as ``parse_graph_file`` does.
     """
     graphs = parse_graph_file(read_limited(path, MAX_GRAPH_BYTES), str(path))
-    facts = [("graphs", len(graphs)), ("GPUs", len(graphs[0].devices))]
+    facts = [("graphs", len(graphs)), ("GPUs", max(len(each.devices) for each in graphs))]
     facts += [(f"channels of graph {each.graph_id}", len(each.channels)) for each in graphs]
     return CheckedFile(tuple(facts), "a graph file orders GPUs, and has no schedule")
 
@@ -266,19 +266,20 @@ class _Reader:
                 # A network card stands before the first GPU, or after the last.
                 self.ended_in_net = bool(self.channels[-1])
             case "channel", "gpu":
-                _check(attributes, ("dev", "rank"))
+                _check(attributes, ("dev", "rank"), ("rank",))
                 self._add_gpu(attributes)
             case _:
                 raise ValueError(f"a {shown(tag)} in a {shown(parent or 'document')} is unknown")
 
     def _add_gpu(self, attributes: dict[str, str]) -> None:
         channel = self.channels[-1]
-        device, rank = attributes["dev"], attributes["rank"]
+        # Without a rank, as NCCL dumps them, a GPU is told by its device.
+        device, rank = attributes["dev"], attributes.get("rank")
         if not _DEVICE.fullmatch(device):
             raise ValueError(f"dev is {shown(device)}: it is hexadecimal, write 0x first")
-        if not _WHOLE.fullmatch(rank):
+        if rank is not None and not _WHOLE.fullmatch(rank):
             raise ValueError(f"rank is {shown(rank)}: it is a whole number")
-        number = int(rank)
+        number = int(device, 16) if rank is None else int(rank)
         if number in channel:
             raise ValueError(f"rank {number} is in a channel twice")
         if self.devices.setdefault(number, int(device, 16)) != int(device, 16):
@@ -306,7 +307,7 @@ class _Reader:
                 raise ValueError("all channels of a graph visit the same GPUs")
         if len(set(self.devices.values())) < len(self.devices):
             raise ValueError("two ranks are one device")
-        if not self.channels or not self.channels[0]:
+        if told and not self.channels[0]:
             raise ValueError(f"graph {number} has no channel with a GPU")
         channels = tuple(map(tuple, self.channels))
         self.graphs.append(_GpuOrder(number, pattern, channels, self.devices))
@@ -345,8 +346,8 @@ def _check_graph(attributes: Mapping[str, str]) -> None:
     if pattern not in _PATTERNS[number]:
         told = ", ".join(map(str, _PATTERNS[number]))
         raise ValueError(f"pattern is {pattern}: of graph {number} it is {told}")
-    if not 1 <= int(attributes["nchannels"]) <= MAX_CHANNELS:
-        raise ValueError(f"nchannels is {attributes['nchannels']}: from 1 to {MAX_CHANNELS}")
+    if int(attributes["nchannels"]) > MAX_CHANNELS:
+        raise ValueError(f"nchannels is {attributes['nchannels']}: from 0 to {MAX_CHANNELS}")
     for name in ("crossnic", "samechannels"):
         if int(attributes[name]) > (2 if name == "crossnic" else 1):
             raise ValueError(f"{name} is {attributes[name]}: it is 0 or 1")

@@ -134,6 +134,7 @@ class _Narrowest(NamedTuple):
 def _narrowest(network: Network, collective: Collective) -> _Narrowest:
     from ocs_codesign.schedules.classic.alltoall import in_network_bound
     from ocs_codesign.schedules.forest.optimum import optimum
+    from ocs_codesign.schedules.forest.pipeline import allreduce_bound
 
     if collective.name == "alltoall":
         return _most_of_exchange(network)
@@ -141,13 +142,12 @@ def _narrowest(network: Network, collective: Collective) -> _Narrowest:
     if any((demand.kind == MOVE).any() for demand in demands):
         raise ValueError(f"what a {collective.name} takes at least is not known")
     halves = [optimum(network, half) for half in collective.halves()]
-    worst = min(halves, key=lambda half: half.algbw)
-    most = worst.algbw
-    if len(demands) > 1 and not (network.multicast.any() or network.aggregate.any()):
-        egress = int(network.bandwidth[network.tail < network.num_hosts].sum())
-        most = min(most, Fraction(egress, 2 * network.num_hosts - 2))
-    elif len(demands) > 1:
-        most = min(most, network.host_bandwidth() / in_network_bound(network).t_b)
+    worst = min(halves, key=lambda half: half.most_algbw)
+    most = worst.most_algbw
+    if len(demands) > 1:
+        most = allreduce_bound(network, halves)
+        if network.multicast.any() or network.aggregate.any():
+            most = min(most, network.host_bandwidth() / in_network_bound(network).t_b)
     return _Narrowest(most, worst.bottleneck, worst.demand.message_units, worst.is_sum)
 
 

@@ -91,6 +91,11 @@ class Optimum:
         return self.demand.message_units / self.inv_rate
 
     @property
+    def most_algbw(self) -> Fraction:
+        """The algbw that no schedule exceeds."""
+        return self.demand.message_units / self.least_inv_rate
+
+    @property
     def t_b(self) -> Fraction:
         """The time in M/B, B being the largest bandwidth out of a host."""
         return self.network.host_bandwidth() / self.algbw
@@ -98,7 +103,7 @@ class Optimum:
     @property
     def least_t_b(self) -> Fraction:
         """The t_b that no schedule goes below."""
-        return self.t_b * self.least_inv_rate / self.inv_rate
+        return self.network.host_bandwidth() / self.most_algbw
 
     @property
     def num_kinds(self) -> int:

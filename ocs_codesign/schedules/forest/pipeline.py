@@ -301,6 +301,28 @@ def partition_bound(network: Network) -> Fraction | None:
     return min(parts.capacity / (2 * (parts.num_parts - 1)) for parts in parts_by_width(network))
 
 
+def allreduce_bound(network: Network, halves: Sequence[Optimum]) -> Fraction:
+    """A rate that no allreduce exceeds, from the optima of its halves and from cuts.
+
+    Whatever hosts are on a side of a cut, all of the sum depends on what they give, and they need
+    all of it: M leaves them and M reaches them, also where switches copy or add up. The cuts are
+    those around every host and those that bind a half; beside them ``partition_bound``.
+
+    >>> from ocs_codesign.core.networks.builders import star
+    >>> network = star(4, [10, 10, 10, 1])
+    >>> allreduce_bound(network, [optimum(network, h) for h in Collective.ALLREDUCE.halves()])
+    Fraction(1, 1)
+    """
+    hosts = network.num_hosts
+    around = (network.tail, network.head)
+    widths = [np.bincount(ends, network.bandwidth, network.num_nodes)[:hosts] for ends in around]
+    rates = [Fraction(int(min(each.min() for each in widths)))]
+    rates += [half.most_algbw for half in halves]
+    rates += [Fraction(half.cut.capacity) for half in halves if half.cut is not None]
+    shared = partition_bound(network)
+    return min(rates if shared is None else [*rates, shared])
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
@@ -420,7 +442,7 @@ def allreduce_pipelines(
 
     Then the t_b that nothing goes below: that of the halves in turn where a partition proves it;
     for at most MAX_LINKS links and any number of trees that of the best shares; else that of
-    either half alone. Raises ValueError as ``optimum`` does.
+    ``allreduce_bound``. Raises ValueError as ``optimum`` does.
     """
     network, collective = as_network(network), Collective.parse(collective)
     found = [optimum(network, half) for half in collective.halves()]
@@ -432,7 +454,9 @@ def allreduce_pipelines(
     if collective == Collective.ALLREDUCE and in_turn == partition_bound(network):
         return pipelines, network.host_bandwidth() / in_turn
     if num_trees is not None or network.num_links > MAX_LINKS:
-        return pipelines, max(half.least_t_b for half in found)
+        if collective.groups is not None:
+            return pipelines, max(half.least_t_b for half in found)
+        return pipelines, network.host_bandwidth() / allreduce_bound(network, found)
     sized, joint = allreduce_at_once(network, collective)
     if joint.algbw > in_turn:
         shared = forests_of(joint, None, height)
