@@ -155,13 +155,16 @@ class Collective:
 
     @classmethod
     def parse_gathering(cls, text: str | Collective) -> Collective:
-        """The one of GATHERING that has this name; ValueError if none, or if it is all-to-all."""
+        """The one of GATHERING that has this name; ValueError for others, sizes and groups."""
         collective = cls.parse(text)
-        if collective not in GATHERING:
-            raise ValueError(
-                "BFB makes allgather, reduce-scatter and allreduce schedules, not all-to-all"
-            )
-        return collective
+        if collective in GATHERING:
+            return collective
+        makes = "BFB makes allgather, reduce-scatter and allreduce schedules"
+        if replace(collective, sizes=None, groups=None) in GATHERING:
+            unlike = "of unequal sizes" if collective.sizes is not None else "in process groups"
+            raise ValueError(f"{makes} of equal shards of all nodes, not {unlike}")
+        name = "all-to-all" if collective.name == "alltoall" else collective.name
+        raise ValueError(f"{makes}, not {name}")
 
     @property
     def mirrored(self) -> Collective:

@@ -156,3 +156,22 @@ def test_collectives_of_one_rank_take_no_time(tmp_path):
     )
     job = load_chakra_job(path)
     assert [part.tolist() for part in job.edges()] == [[0], [1]]
+
+
+@pytest.mark.parametrize(("parts", "is_even"), [("[4, 4]", True), ("[]", True), ("[8, 0]", False)])
+def test_unequal_parts_are_not_read_as_equal_ones(tmp_path, parts, is_even):
+    attributes = {
+        "comm_type": ("int64_val", schema.COMM_TYPES.index("alltoall")),
+        "comm_size": ("int64_val", 8),
+        "in_split_size": ("string_val", parts),
+    }
+    path = written(
+        tmp_path,
+        {"id": 1, "name": "a", "type": schema.COMP, "duration_micros": 5},
+        {"id": 2, "name": "x", "type": schema.COLL, "attr": attributes, "data_deps": [1]},
+    )
+    if is_even:
+        assert load_chakra_job(path).num_nodes == 1
+        return
+    with pytest.raises(ValueError, match=r"node 2: in_split_size is .* unequal parts"):
+        load_chakra_job(path)

@@ -86,3 +86,61 @@ def test_the_command_says_what_was_measured(capsys):
     assert (told["step"], told["period_s"], told["kernels"]) == ("ProfilerStep#4", 0.001521, 14)
     assert main([*asked, "--bandwidth", "100GB/s"]) == 0
     assert "ProfilerStep#4, 2.1% idle of 1.521 ms" in capsys.readouterr().out
+
+
+def exchange(**args):
+    """A profile of rank 1 of 4 with one exchange of floats."""
+    told = {
+        **{"Collective name": "all_to_allv", "In msg nelems": 1200, "Out msg nelems": 600},
+        **{"Group size": 4, "dtype": "Float", "Process Group Ranks": "[0, 1, 2, 3]"},
+        **{"In split size": "[1, 5, 3, 3]", "Out split size": "[1, 0, 1, 0]"},
+    }
+    kernel = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv", "ts": 0, "dur": 50}
+    told = {key: value for key, value in (told | args).items() if value is not None}
+    events = [{**kernel, "args": told}]
+    return {"distributedInfo": {"rank": 1, "world_size": 4}, "traceEvents": events}
+
+
+def sent_bytes(profile):
+    job, _ = profiled_job(profile)
+    return int(job.size_bytes.max())
+
+
+def test_uneven_exchanges_have_the_bytes_that_leave_or_reach_a_rank():
+    """7 of 12 rows leave it, 700 elements, as of an even exchange of 700 * 4 / 3."""
+    assert sent_bytes(exchange()) == 934 * 4
+    assert sent_bytes(exchange(**{"In split size": [0, 12, 0, 0]})) == 800 * 4
+    at_home = {"In split size": "[0, 9, 0, 0]", "Out split size": "[0, 5, 0, 0]"}
+    assert sent_bytes(exchange(**at_home)) == 0
+    even = {"Collective name": "all_to_all", "In split size": "[]", "Out split size": None}
+    assert sent_bytes(exchange(**even)) == 1200 * 4
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"In split size": None},
+        {"Out split size": "[]"},
+        {"In split size": "[1, 5, ..., 3]"},
+        {"In split size": "[1, 5, 6]"},
+        {"In split size": "[1, 5, -3, 9]"},
+        {"Process Group Ranks": "[0, 2, 3, 4]"},
+    ],
+)
+def test_uneven_exchanges_without_sizes_are_refused(args):
+    with pytest.raises(ValueError, match=r"an exchange of unequal parts: '.* split size'"):
+        profiled_job(exchange(**args))
+
+
+def test_kernels_that_are_no_collective_of_jobs_keep_their_time():
+    one = profile("ddp_two_ranks")
+    for event in one["traceEvents"]:
+        args = event.get("args", {})
+        if args.get("Collective name") is not None:
+            args["Collective name"] = "send"
+    job, step = profiled_job(one)
+    assert job.size_bytes.max() <= 0
+    ((name, seconds),) = step.as_measured
+    assert (name, seconds) == ("send", pytest.approx(seconds))
+    assert f"as long as measured: send ({seconds / step.period_s:.1%})" in step.text
+    assert seconds > 0

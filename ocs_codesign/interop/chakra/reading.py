@@ -239,6 +239,7 @@ class _Gathered:
             if row["peer"] == rank:
                 raise ValueError(f"{other} is {rank}, its own rank")
         elif kind == schema.COLL:
+            _check_even(node)
             row["comm_type"] = _within(given, "comm_type", 0, len(schema.COMM_TYPES) - 1)
             row["size"] = _within(given, "comm_size", 1, _LIMIT)
         if not (0 <= row["id"] < _LIMIT and 0 <= row["micros"] < _LIMIT):
@@ -309,6 +310,19 @@ def _integers(node: Any) -> dict[str, int]:
             raise ValueError(f"{attribute.name} is {kind}: ASTRA-sim takes integers only")
         given[attribute.name] = getattr(attribute, field)
     return given
+
+
+def _check_even(node: Any) -> None:
+    """ValueError for a collective of unequal parts, which a size alone does not tell."""
+    for attribute in node.attr:
+        if "split" in attribute.name.lower():
+            field = attribute.WhichOneof("value")
+            value = getattr(attribute, field) if field else ""
+            text = value if isinstance(value, str) else str(list(getattr(value, "values", [value])))
+            if len({part.strip() for part in text.strip("[] ").split(",")}) > 1:
+                raise ValueError(
+                    f"{attribute.name} is {shown(text)}: unequal parts of a collective are not read"
+                )
 
 
 def _has(node: Any, name: str) -> bool:

@@ -26,7 +26,8 @@ class ProfiledStep(NamedTuple):
 
     ``period_s`` is the median iteration, from the first to the last kernel if there is one step
     alone; ``busy_s`` that some kernel ran, ``compute_s`` one that is no collective, ``exposed_s``
-    collectives alone, ``idle_s`` none. ``num_steps`` are those that were measured.
+    collectives alone, ``idle_s`` none. ``num_steps`` are those that were measured. ``as_measured``
+    are kernels that communicate in ways no job has, and their seconds: they count as computation.
     """
 
     step: str
@@ -39,13 +40,16 @@ class ProfiledStep(NamedTuple):
     idle_s: float
     kernels: int
     collectives: int
+    as_measured: tuple[tuple[str, float], ...] = ()
 
     @property
     def text(self) -> str:
         """It in a few words."""
-        share = self.idle_s / self.period_s if self.period_s else 0.0
+        whole = self.period_s or 1.0
         name = self.step or "no steps are marked"
-        return f"{name}, {share:.1%} idle of {1e3 * self.period_s:.6g} ms"
+        told = f"{name}, {self.idle_s / whole:.1%} idle of {1e3 * self.period_s:.6g} ms"
+        kept = [f"{kernel} ({seconds / whole:.1%})" for kernel, seconds in self.as_measured]
+        return told + (f", as long as measured: {', '.join(kept)}" if kept else "")
 
 
 class Launches(NamedTuple):

@@ -2,7 +2,8 @@
 
 The ``traceEvents`` of a rank say when its kernels ran. Kernels of the NCCL library with the
 attributes ``Collective name``, ``In msg nelems``, ``Out msg nelems``, ``dtype`` and ``Group size``
-are collectives, those without as the operation says that launched them; all others are computation.
+are collectives, those without as the operation says that launched them; all others are computation,
+and so are, for as long as they ran, those that communicate as no collective of jobs does.
 Which ranks a group has is in ``Process Group Ranks``, or ``Global rank start`` and ``Global rank
 stride``.
 """
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_KERNELS, MAX_RANKS = 1_000_000, 2**20
 _TICKS_OF_MICRO = 1000
-_MAX_MICROS = 1e12
+_MAX_MICROS, _MAX_TOLD = 1e12, 40
 _ELEMENT_BYTES = {
     **dict.fromkeys(("double", "float64", "long", "int64"), 8),
     **dict.fromkeys(("float", "float32", "int", "int32"), 4),
@@ -44,6 +45,7 @@ class _Kernel:
 
     ``between`` are the first and the last of its ranks, and ``step`` that between two of them: 0 if
     it is not always the same, or not known. ``launched_in`` is the number of a step of training.
+    ``unread`` is what it calls itself if it communicates as no collective of jobs does.
     """
 
     begin: int
@@ -54,6 +56,7 @@ class _Kernel:
     between: tuple[int, int] = (0, 0)
     step: int = 0
     launched_in: int | None = None
+    unread: str = ""
 
 
 def is_profile(value: Any) -> bool:
@@ -82,11 +85,11 @@ def profiled_job(
     trace.
     """
     launches = Launches.of(value["traceEvents"])
-    world = _world_size(value)
+    world, rank = _world_size(value), _rank(value)
     kernels = [
         kernel
         for number, event in enumerate(value["traceEvents"])
-        if (kernel := _kernel(event, number, launches, world)) is not None
+        if (kernel := _kernel(event, number, launches, world, rank)) is not None
     ]
     if not kernels:
         raise ValueError("traceEvents has no kernel: the trace is of processors without any")
@@ -141,6 +144,13 @@ def _of_median_step(
         idle_s=max(0, period - busy) / ticks_a_second,
         kernels=len(mine),
         collectives=len(talks),
+        as_measured=tuple(
+            (
+                name,
+                union((one.begin, one.end) for one in mine if one.unread == name) / ticks_a_second,
+            )
+            for name in sorted({one.unread for one in mine} - {""})
+        ),
     )
     return cut, origin, step
 
@@ -158,7 +168,16 @@ def _world_size(value: dict[str, Any]) -> int:
     return told
 
 
-def _kernel(event: Any, number: int, launches: Launches, world: int) -> _Kernel | None:
+def _rank(value: dict[str, Any]) -> int | None:
+    """The rank whose trace it is, None if the trace does not say."""
+    told = value.get("distributedInfo")
+    rank = told.get("rank") if isinstance(told, dict) else None
+    return rank if type(rank) is int else None
+
+
+def _kernel(
+    event: Any, number: int, launches: Launches, world: int, rank: int | None
+) -> _Kernel | None:
     """The kernel of an event, None for another kind of event."""
     if not isinstance(event, dict) or event.get("ph") != "X":
         return None
@@ -179,7 +198,7 @@ def _kernel(event: Any, number: int, launches: Launches, world: int) -> _Kernel 
     plain = plain.removesuffix("coalesced").removesuffix("intotensor").removesuffix("tensor")
     name = _COLLECTIVES.get(plain.removesuffix("v"))
     if name is None:
-        raise ValueError(f"{where} is a {shown(told)}: {', '.join(_COLLECTIVES)} are read")
+        return _Kernel(*span, launched_in=step, unread=told[:_MAX_TOLD])
     element = _ELEMENT_BYTES.get(str(args.get("dtype")).lower())
     if element is None:
         raise ValueError(f"{where} has the dtype {shown(args.get('dtype'))}: it is not known")
@@ -188,7 +207,53 @@ def _kernel(event: Any, number: int, launches: Launches, world: int) -> _Kernel 
     if ranks > MAX_RANKS:
         raise ValueError(f"{where} has a group of {ranks}: at most {MAX_RANKS} are read")
     members = _members(args, ranks, where)
+    if name == "alltoall" and ranks > 1:
+        largest = _exchanged(args, ranks, rank, where, is_uneven=plain.endswith("v"))
     return _Kernel(*span, name, largest * element, ranks, *members, launched_in=step)
+
+
+def _exchanged(
+    args: dict[str, Any], ranks: int, rank: int | None, where: str, *, is_uneven: bool
+) -> int:
+    """Elements of the even exchange in which a rank sends or gets as many as it does in this one.
+
+    PyTorch says how many rows go to each rank of the group, and how many come; rows are alike.
+    """
+    most = 0
+    for way in ("In", "Out"):
+        elements = _count(args, f"{way} msg nelems", where)
+        told = args.get(f"{way} split size")
+        try:
+            rows = [int(part) for part in _listed(told)]
+        except (TypeError, ValueError):
+            rows = [-1]
+        if not rows and not is_uneven:
+            most = max(most, elements)
+            continue
+        position = _position(args, rank, ranks)
+        if len(rows) != ranks or min(rows) < 0 or position is None:
+            raise ValueError(
+                f"{where} is an exchange of unequal parts: '{way} split size' with a number for "
+                f"each of {ranks} ranks, and the rank in 'Process Group Ranks', say what goes where"
+            )
+        others = sum(rows) - rows[position]
+        most = max(most, -(-elements * others * ranks // (max(1, sum(rows)) * (ranks - 1))))
+    return most
+
+
+def _position(args: dict[str, Any], rank: int | None, num_ranks: int) -> int | None:
+    """Which of its group a rank is, None if the group does not name it."""
+    named = [str(part) for part in _listed(args.get("Process Group Ranks"))]
+    if not named and rank is not None and rank < num_ranks:
+        return rank
+    return named.index(str(rank)) if str(rank) in named else None
+
+
+def _listed(told: Any) -> list[Any]:
+    """A list that may be written as a text."""
+    parts = told.strip("[] ").split(",") if isinstance(told, str) else told
+    parts = parts if isinstance(parts, list) else []
+    return [part.strip() if isinstance(part, str) else part for part in parts if part != ""]
 
 
 def _told_by_operation(
@@ -220,9 +285,7 @@ def _told_by_operation(
 def _members(args: dict[str, Any], num_ranks: int, where: str) -> tuple[tuple[int, int], int]:
     """The first and the last rank of a group, and the step between two, 0 if none is known."""
     told = args.get("Process Group Ranks")
-    parts = told.strip("[] ").split(",") if isinstance(told, str) else told
-    parts = parts if isinstance(parts, list) else []
-    parts = [part.strip() if isinstance(part, str) else part for part in parts]
+    parts = _listed(told)
     is_cut = "..." in parts
     head = parts[: parts.index("...")] if is_cut else parts
     try:
