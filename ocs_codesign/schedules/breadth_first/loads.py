@@ -399,12 +399,16 @@ def _grow(
     loop = for_work(confined_sources, rounds)
     state = (reached, near, grown, size, confined, complete)
     nodes = len(near)
-    with np.errstate(over="ignore"):  # where the loop runs as written
-        if threads is None:
-            loop(*state, 0, nodes)
-            return
-        cuts = [nodes * part // num_threads for part in range(num_threads + 1)]
-        list(threads.map(lambda lo, hi: loop(*state, lo, hi), cuts[:-1], cuts[1:]))
+
+    def grow(first: int, last: int) -> None:
+        with np.errstate(over="ignore"):  # of this thread, where the loop runs as written
+            loop(*state, first, last)
+
+    if threads is None:
+        return grow(0, nodes)
+    cuts = [nodes * part // num_threads for part in range(num_threads + 1)]
+    list(threads.map(grow, cuts[:-1], cuts[1:]))
+    return None
 
 
 def _largest_load(confined: NDArray[np.int32], weights: NDArray[np.int64]) -> Fraction:
