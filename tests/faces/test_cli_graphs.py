@@ -110,7 +110,7 @@ def test_a_bad_file_leaves_the_output_alone(capsys, tmp_path):
     assert (code, out) == (2, "")
     assert err == (
         f"Error: {path}, line 2: 'zero' is not a link speed: "
-        "it must be a positive integer below 2^31\n"
+        "it must be a positive number, perhaps with a unit such as 100Gbps\n"
     )
     assert out_path.read_text(encoding="utf-8") == "precious"
 

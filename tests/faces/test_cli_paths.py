@@ -155,7 +155,7 @@ class TestFiles:
 
     def test_a_graph_with_speeds(self, capsys, tmp_path):
         path, out = tmp_path / "g.edges", tmp_path / "t.json"
-        path.write_text("0 1 3\n1 2 3\n2 0 3\n1 0\n2 1\n0 2\n", encoding="utf-8")
+        path.write_text("0 1 3\n1 2 3\n2 0 3\n1 0 1\n2 1 1\n0 2 1\n", encoding="utf-8")
         found = answer(capsys, "--graph", str(path), "--out", str(out))
         value, rows = rows_of_json(out.read_text(encoding="utf-8"))
         assert value["links"][0] == [0, 1, 3]

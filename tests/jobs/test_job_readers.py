@@ -183,7 +183,6 @@ def test_a_collective_that_nothing_waits_for_is_at_the_end():
     ("event", "message"),
     [
         (summed(0, 1, dtype="Quad"), "has the dtype 'Quad'"),
-        (summed(0, 1, **{"Collective name": "gather_all"}), "is a 'gather_all'"),
         (summed(0, 1, **{"Group size": "4"}), "'Group size'] is '4': it must be a whole number"),
         (kernel(0, 1, "ncclKernel"), "without 'Collective name'"),
         (kernel(0, -1), "traceEvents[0].dur is -1"),

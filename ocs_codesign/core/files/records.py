@@ -286,6 +286,10 @@ def format_by_suffix(formats: Mapping[str, Format[Any]], path: Path) -> str | No
     return next(told, None)
 
 
+XML = (b"<", b"\xff\xfe", b"\xfe\xff")
+EDGE_LISTS = (".edges", ".edgelist", ".csv", ".tsv", ".txt")
+"""Marks and suffixes of graphs, whether topologies or networks."""
+
 MAX_PARTS = 2**22
 """Lines, values, lists, objects and tags of a file that is read, all together."""
 

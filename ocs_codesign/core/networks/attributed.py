@@ -244,7 +244,7 @@ class AttributedGraph:
         rates = []
         for edge, value in enumerate(column):
             if value is None:
-                break
+                continue
             text = str(value) if isinstance(value, bool) or not value.__hash__ else value
             if text not in known:
                 try:
@@ -258,7 +258,8 @@ class AttributedGraph:
                     )
             rates.append(known[text][0])
         if len(rates) < len(self.tail):
-            rule = f"{self._ends(len(rates))} has no {shown(key)}, as others have"
+            missing = [*(value is None for value in column), True].index(True)
+            rule = f"{self._ends(missing)} has no {shown(key)}, as others have"
             raise ValueError(self._said(rule))
         return rates, next(iter(known.values()), (None, False))[1]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ocs_codesign.core.files.atomic import errors_at
 from ocs_codesign.core.files.naming import text_of_line
 from ocs_codesign.core.files.plain_text import read_plain_text
-from ocs_codesign.core.files.records import Format, both, read_file
+from ocs_codesign.core.files.records import EDGE_LISTS, XML, Format, both, read_file
 from ocs_codesign.core.network import Network
 from ocs_codesign.core.networks import graph_files
 from ocs_codesign.core.networks.records import network_of, network_record
@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 2**26
 
 _GRAPHS = f"{__package__}.networkx_network"
-XML = (b"<", b"\xff\xfe", b"\xfe\xff")
-EDGES = (".edges", ".edgelist", ".csv", ".tsv", ".txt")
 
 FORMATS: dict[str, Format[Network]] = {
     "json": Format("JSON", *both(__name__, "json"), (".json",), (b"{",)),
-    "edgelist": Format("edge list", *both(__name__, "edge_list"), EDGES),
+    "edgelist": Format("edge list", *both(__name__, "edge_list"), EDGE_LISTS),
     "yaml": Format("YAML", *both(__name__, "yaml"), (".yaml", ".yml")),
     "node-link": Format(
         "node-link JSON", later(f"{__name__}.read_json"), later(f"{_GRAPHS}.write_node_link")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ocs_codesign.core.files.records import Format, read_file
-from ocs_codesign.core.networks.formats import EDGES, XML
+from ocs_codesign.core.files.records import EDGE_LISTS, XML, Format, read_file
 from ocs_codesign.core.registry import later
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def _read(kind: str) -> Callable[..., Topology]:
 
 FORMATS: dict[str, Format[Topology]] = {
     "edgelist": Format(
-        "edge list", _read("edge_list"), later(f"{_ROOM}.edge_list.write_edge_list"), EDGES
+        "edge list", _read("edge_list"), later(f"{_ROOM}.edge_list.write_edge_list"), EDGE_LISTS
     ),
     "json": Format(
         "node-link JSON",
