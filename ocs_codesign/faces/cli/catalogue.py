@@ -110,8 +110,8 @@ def improve_command(
 
     \b
     Example:
-      ocs-codesign sweep --nodes 2-6 --degree 2 --catalogue mine.sqlite
-      ocs-codesign catalogue improve --nodes 2-6 --degree 2 --catalogue mine.sqlite
+      ocs-codesign sweep --nodes 2-4 --degree 2 --catalogue mine.sqlite
+      ocs-codesign catalogue improve --nodes 2-4 --degree 2 --catalogue mine.sqlite
     """
     from ocs_codesign.search.bases import Effort
     from ocs_codesign.search.improving import PASS_WORK, improve
@@ -199,8 +199,8 @@ def alltoall_command(
 
     \b
     Example:
-      ocs-codesign sweep --nodes 2-6 --degree 2 --catalogue mine.sqlite
-      ocs-codesign catalogue alltoall --nodes 2-6 --degree 2 --catalogue mine.sqlite
+      ocs-codesign sweep --nodes 2-4 --degree 2 --catalogue mine.sqlite
+      ocs-codesign catalogue alltoall --nodes 2-4 --degree 2 --catalogue mine.sqlite
     """
     from ocs_codesign.search.bases import Effort
     from ocs_codesign.search.improving import ALLTOALL_PASS_WORK, time_alltoall

@@ -320,7 +320,7 @@ def exhaust(
 
     \b
     Example:
-      ocs-codesign exhaust --nodes 6 --degree 2
+      ocs-codesign exhaust --nodes 5 --degree 2
     """
     from ocs_codesign.schedules.design import Question
     from ocs_codesign.search.exhaustion.visits import exhaust as look_at_all

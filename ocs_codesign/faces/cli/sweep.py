@@ -73,7 +73,7 @@ def sweep(
 
     \b
     Example:
-      ocs-codesign sweep --nodes 2-6 --degree 2 --catalogue mine.sqlite
+      ocs-codesign sweep --nodes 2-4 --degree 2 --catalogue mine.sqlite
     """
     from ocs_codesign.search.bases import Effort
     from ocs_codesign.search.sweep import sweep as run
