@@ -19,7 +19,7 @@ from bundle_check_samples import (
     table_of,
 )
 
-NUM_EACH = 4
+NUM_EACH = 2
 FREE_TEXT = {"source"}
 """Columns that only say where a number is from."""
 

@@ -42,7 +42,10 @@ def example_lines(name: str) -> list[str]:
     return [line.strip() for line in found[1].replace("\\\n", " ").splitlines()]
 
 
-LONG = {"catalogue export", "catalogue verify", "demand", "measure", "paths", "run", "select"}
+LONG = {
+    *("catalogue export", "catalogue verify", "codesign", "demand", "measure", "paths", "run"),
+    "select",
+}
 """Examples that take seconds, or MPI: test_docs.py and test_execute_mpi.py run their like."""
 
 

@@ -38,7 +38,7 @@ NETWORKS = (
     *(f"{name}(2)" for name in ("a100", "h100_rail", "mi250", "ndv2", "dgx2")),
     "servers(4, star(8, 1), star(8, 1))",
 )
-NUM_TEXTS = 1_000
+NUM_TEXTS = 400
 MEMORY_BYTES, SECONDS_A_TEXT = 300 * 2**20, 1
 
 
@@ -98,7 +98,7 @@ def ask_all() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
-def test_a_thousand_absurd_sizes_are_refused_or_answered_by_counting():
+def test_absurd_sizes_are_refused_or_answered_by_counting():
     done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=False)
     last = done.stdout.splitlines()[-1] if done.stdout else ""
     assert done.returncode == 0, (last, done.stderr[-400:])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -156,11 +154,6 @@ class TestFiles:
 
     def test_it_is_read_and_verified_once(self):
         assert RECIPE.stored_schedule() is RECIPE.stored_schedule()
-
-    def test_the_script_finds_every_file_as_it_would_make_it(self):
-        command = [sys.executable, str(ROOT / "experiments/make_base_schedules.py"), "--check"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
 
 
 class TestRefused:
