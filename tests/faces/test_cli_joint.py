@@ -32,8 +32,8 @@ ASKED = MessageSizes(CostModel(1e-5, 12.5e9), (2.0**20,))
 @pytest.fixture(scope="module", params=[False, True])
 def answer(request):
     """A frontier of several points, with dominated ones."""
-    effort = Effort(work=2**18, num_measured=8)
-    return joint_frontier(25, 4, with_allgather=request.param, effort=effort)
+    effort = Effort(work=2**16, num_measured=8)
+    return joint_frontier(21, 4, with_allgather=request.param, effort=effort)
 
 
 def test_one_candidate_as_json(capsys):
