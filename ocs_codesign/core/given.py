@@ -58,7 +58,7 @@ def as_topology(value: TopologyLike) -> Topology:
     found: Any = provided("recipe of a text")(value) if isinstance(value, str) else value
     if isinstance(found, Topology):
         return found
-    if _makes(found, "adjacency"):
+    if is_networkx(found):
         return cast("Topology", provided("topology of a networkx graph")(found))
     if getattr(found, "num_hosts", None) not in (None, found.num_nodes):
         raise ValueError(
@@ -76,7 +76,12 @@ def may_be_topology(value: object) -> bool:
     """
     if isinstance(value, Topology | str | np.ndarray | list | tuple):
         return True
-    return _makes(value, "adjacency") or _makes(value, "topology")
+    return is_networkx(value) or _makes(value, "topology")
+
+
+def is_networkx(value: object) -> bool:
+    """Whether it is a graph of networkx, which is not imported to tell."""
+    return _makes(value, "adjacency")
 
 
 def takes_topology(

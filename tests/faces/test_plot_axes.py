@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from functools import cache
 
 import matplotlib as mpl
 import numpy as np
@@ -20,8 +19,7 @@ from plot_samples import ONE_PANEL, PANELS, functions
 from ocs_codesign.faces.pictures.drawing import bar_colour, panels_in
 
 FUNCTIONS = functions()
-SAMPLES = {**ONE_PANEL, **{name: arguments for name, (_, arguments) in PANELS.items()}}
-ARGUMENTS = {name: cache(arguments) for name, arguments in SAMPLES.items()}
+ARGUMENTS = {**ONE_PANEL, **{name: arguments for name, (_, arguments) in PANELS.items()}}
 EVERY, SEVERAL = list(ARGUMENTS), list(PANELS)
 UNIT = re.compile(r"\((?:.*units? of .*|s|ms|µs|us|ns|dB|GB/s|shards|×)\)")
 COUNTS = {
@@ -29,12 +27,6 @@ COUNTS = {
     *("ports", "step", "switch", "to node"),
 }
 """Axes of numbers without a unit."""
-
-
-@cache
-def own_figure(name):
-    """The picture in a figure of its own, which tests only read."""
-    return FUNCTIONS[f"{name}_figure"](*ARGUMENTS[name]())
 
 
 def words(axes):
@@ -104,7 +96,7 @@ def test_a_picture_is_drawn_in_the_axes_that_are_given(name, has_canvas):
 @pytest.mark.parametrize("name", EVERY)
 def test_it_is_the_picture_of_a_figure_of_its_own(name):
     arguments, count = ARGUMENTS[name](), num_panels(name)
-    whole = own_figure(name)
+    whole = FUNCTIONS[f"{name}_figure"](*arguments)
     draw = FUNCTIONS[f"draw_{name}"]
     made = draw(*arguments)
     made = (made,) if isinstance(made, Axes) else made
@@ -125,7 +117,7 @@ def test_it_is_the_picture_of_a_figure_of_its_own(name):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_nothing_is_cut_and_no_two_things_look_alike(name):
-    figure = own_figure(name)
+    figure = FUNCTIONS[f"{name}_figure"](*ARGUMENTS[name]())
     figure.draw_without_rendering()
     whole = figure.bbox.padded(1)
     for axes in figure.axes:
@@ -156,7 +148,7 @@ def test_colours_are_not_taken_twice():
 @pytest.mark.parametrize("name", SEVERAL)
 def test_pictures_stand_side_by_side_in_subfigures(name):
     arguments, count = PANELS[name][1](), num_panels(name)
-    whole = own_figure(name)
+    whole = FUNCTIONS[f"{name}_figure"](*arguments)
     draw = FUNCTIONS[f"draw_{name}"]
     figure = Figure(figsize=(20, 8), layout="constrained")
     left, right = figure.subfigures(1, 2)

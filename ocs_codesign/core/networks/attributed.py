@@ -98,9 +98,7 @@ class AttributedGraph:
         """
         number, hosts = self._numbers()
         if hosts < len(number):
-            raise ValueError(
-                self._said(f"{len(number) - hosts} of its nodes are switches: it is a network")
-            )
+            raise self._wrong(f"{len(number) - hosts} of its nodes are switches: it is a network")
         tail, head, edge = self._links(number)
         rates, _ = self._rates(speed_attribute)
         speeds = None if rates is None else np.array(self._whole(rates, MAX_SPEED))[edge]
@@ -138,13 +136,15 @@ class AttributedGraph:
                 }
             )
 
-    def _said(self, rule: str, edge: int | None = None) -> str:
+    def _wrong(self, rule: str, edge: int | None = None) -> ValueError:
         """What is wrong, with the place."""
-        if edge is None:
-            return f"{self.name}: {rule}" if self.name else rule
-        if self.place:
-            return f"{self.name}{self.place.format(self.at[edge])}: {rule}"
-        return self._said(f"{self._ends(edge)}: {rule}")
+        if edge is not None and self.place:
+            return ValueError(f"{self.name}{self.place.format(self.at[edge])}: {rule}")
+        where = [self.name] * bool(self.name) + ([] if edge is None else [self._ends(edge)])
+        return ValueError(": ".join([*where, rule]))
+
+    def _missing(self, edge: int, what: str) -> ValueError:
+        return self._wrong(f"{self._ends(edge)} has no {what}, as others have")
 
     def _ends(self, edge: int) -> str:
         names = list(self.number)
@@ -153,20 +153,18 @@ class AttributedGraph:
     def _numbers(self) -> tuple[NDArray[np.int64], int]:
         """The number of every node, hosts first, and how many are hosts."""
         if not self.number:
-            raise ValueError(self._said("there are no nodes"))
+            raise self._wrong("there are no nodes")
         kinds, types = self.of_nodes.get("kind", {}), self.of_nodes.get("type", {})
         if types and not kinds:  # As InfraGraph writes them: all would be hosts.
             told = ", ".join(sorted({shown(each) for each in types.values()})[:4])
-            raise ValueError(
-                self._said(
-                    f"nodes have a type ({told}) but no kind: give each kind host or switch and "
-                    "links a bandwidth, or read the file that this was made of"
-                )
+            raise self._wrong(
+                f"nodes have a type ({told}) but no kind: give each kind host or switch and "
+                "links a bandwidth, or read the file that this was made of"
             )
         for node, kind in kinds.items():
             if kind not in ("host", _SWITCH):
                 name = shown(list(self.number)[node])
-                raise ValueError(self._said(f"node {name} is a {shown(kind)}: host or switch"))
+                raise self._wrong(f"node {name} is a {shown(kind)}: host or switch")
         is_switch = np.zeros(len(self.number), dtype=bool)
         is_switch[[node for node, kind in kinds.items() if kind == _SWITCH]] = True
         order = np.lexsort((numbers(list(self.number)), is_switch))
@@ -204,7 +202,7 @@ class AttributedGraph:
             if asked not in self.of_edges:
                 listed = ", ".join(shown(key) for key in self.of_edges if key != "key") or "none"
                 rule = f"no edge has the attribute {shown(asked)}, they have: {listed}"
-                raise ValueError(self._said(rule))
+                raise self._wrong(rule)
             return asked
         known = [key for key in self.of_edges if key.lower() in SPEEDS]
         known.sort(key=lambda key: SPEEDS.index(key.lower()))
@@ -212,18 +210,14 @@ class AttributedGraph:
             shares = [self._shares(key) for key in known]
             if any(share != shares[0] for share in shares):
                 both = " and ".join(map(shown, known))
-                raise ValueError(
-                    self._said(f"edges have {both}, which differ: name the speed attribute")
-                )
+                raise self._wrong(f"edges have {both}, which differ: name the speed attribute")
             return known[0]
         for key, column in self.of_edges.items():
             values = {*map(str, column), *["None"] * (len(column) < len(self.tail))}
             if len(values) > 1 and _MAY_BE_SPEED.search(key):
-                raise ValueError(
-                    self._said(
-                        f"edges differ in {shown(key)}, which may be their speed: name it as the "
-                        f"speed attribute, or {ALIKE} if links are alike"
-                    )
+                raise self._wrong(
+                    f"edges differ in {shown(key)}, which may be their speed: name it as the "
+                    f"speed attribute, or {ALIKE} if links are alike"
                 )
         return None
 
@@ -250,17 +244,14 @@ class AttributedGraph:
                 try:
                     rate, has_unit = _rate(value)
                 except ValueError as error:
-                    raise ValueError(self._said(str(error), edge)) from None
+                    raise self._wrong(str(error), edge) from None
                 known[text] = (rate / 8, True) if is_raw and not has_unit else (rate, has_unit)
                 if known[text][1] != known[next(iter(known))][1]:
-                    raise ValueError(
-                        self._said(f"{shown(value)} is a speed with a unit, or without", edge)
-                    )
+                    raise self._wrong(f"{shown(value)} is a speed with a unit, or without", edge)
             rates.append(known[text][0])
         if len(rates) < len(self.tail):
             missing = [*(value is None for value in column), True].index(True)
-            rule = f"{self._ends(missing)} has no {shown(key)}, as others have"
-            raise ValueError(self._said(rule))
+            raise self._missing(missing, shown(key))
         return rates, next(iter(known.values()), (None, False))[1]
 
     def _whole(self, rates: list[Fraction], most: int) -> list[int]:
@@ -276,9 +267,7 @@ class AttributedGraph:
             part = gcd(*values.values())
             values = {rate: value // part for rate, value in values.items()}
         if scale > MAX_BANDWIDTH or max(values.values()) > most:
-            raise ValueError(
-                self._said(f"speeds have no common part that the largest is {most} times of")
-            )
+            raise self._wrong(f"speeds have no common part that the largest is {most} times of")
         return [values[rate] for rate in rates]
 
     def _bandwidths(self, asked: str | None) -> tuple[list[int], str]:
@@ -310,11 +299,11 @@ class AttributedGraph:
         ticks = []
         for edge, value in enumerate(column + [None] * (len(self.tail) - len(column))):
             if value is None:
-                raise ValueError(self._said(f"{self._ends(edge)} has no latency, as others have"))
+                raise self._missing(edge, "latency")
             try:
                 time = _ticks(value, tick_s)
             except ValueError as error:
-                raise ValueError(self._said(f"latency: {error}", edge)) from None
+                raise self._wrong(f"latency: {error}", edge) from None
             ticks.append(time)
         return ticks
 
@@ -344,13 +333,11 @@ def of_networkx(graph: Any) -> AttributedGraph:
 
 def _rate(value: Any) -> tuple[Fraction, bool]:
     """A speed, and whether it has a unit and is in B/s therefore; ValueError if it is none."""
-    plain = value.item() if isinstance(value, np.generic) else value
+    number = _number(value)
     try:
-        if isinstance(plain, str) and not NUMBER.fullmatch(plain.strip()):
-            return exact(parse_bandwidth(plain.strip())), True
-        rate = Fraction(0)
-        if isinstance(plain, (str, int, float, Fraction)) and not isinstance(plain, bool):
-            rate = exact(Fraction(plain.strip()) if isinstance(plain, str) else plain)
+        if isinstance(number, str):
+            return exact(parse_bandwidth(number)), True
+        rate = Fraction(0) if number is None else exact(number)
     except ValueError:
         rate = Fraction(0)
     if rate <= 0:
@@ -363,21 +350,28 @@ def _rate(value: Any) -> tuple[Fraction, bool]:
 
 def _ticks(value: Any, tick_s: Fraction) -> int:
     """Whole ticks of a number of them, or of a text with a unit."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, str) and not NUMBER.fullmatch(plain.strip()):
-        time = exact(parse_time(plain.strip())) / tick_s
+    number = _number(value)
+    if isinstance(number, str):
+        time = exact(parse_time(number)) / tick_s
         if time.denominator > 1:
             raise ValueError(f"{shown(value)} is no whole number of ticks")
         return time.numerator
-    return _count(plain)
+    return _count(value)
 
 
 def _count(value: Any) -> int:
     """A whole number, however it is written; ValueError for anything else."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    is_number = isinstance(plain, (int, float)) and not isinstance(plain, bool)
-    if is_number or (isinstance(plain, str) and NUMBER.fullmatch(plain.strip())):
-        number = Fraction(str(plain).strip())
-        if number.denominator == 1:
-            return number.numerator
+    number = _number(value)
+    if isinstance(number, (int, float, Fraction)) and exact(number).denominator == 1:
+        return int(number)
     raise ValueError(f"{shown(value)} is no whole number")
+
+
+def _number(value: Any) -> Fraction | float | str | None:
+    """The number that a value is or writes, a text that is none, None for anything else."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, str):
+        text = plain.strip()
+        return Fraction(text) if NUMBER.fullmatch(text) else text
+    is_number = isinstance(plain, (int, float, Fraction)) and not isinstance(plain, bool)
+    return plain if is_number else None

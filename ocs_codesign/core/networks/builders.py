@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from ocs_codesign.core.given import kind_of, may_be_topology, takes_topology
+from ocs_codesign.core.given import is_networkx, kind_of, may_be_topology, takes_topology
 from ocs_codesign.core.network import MAX_BANDWIDTH, Network
 from ocs_codesign.core.registry import provided
 from ocs_codesign.core.topology import Topology
@@ -95,7 +95,7 @@ def as_network(given: NetworkLike) -> Network:
         raise ValueError(
             f"{kind_of(given)} is no network: give one such as star(8, 450), a recipe or a graph"
         )
-    if hasattr(type(network), "adjacency"):
+    if is_networkx(network):
         from ocs_codesign.core.networks.networkx_network import from_networkx
 
         return from_networkx(cast("Any", network))

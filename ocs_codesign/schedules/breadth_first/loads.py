@@ -405,10 +405,10 @@ def _grow(
             loop(*state, first, last)
 
     if threads is None:
-        return grow(0, nodes)
-    cuts = [nodes * part // num_threads for part in range(num_threads + 1)]
-    list(threads.map(grow, cuts[:-1], cuts[1:]))
-    return None
+        grow(0, nodes)
+    else:
+        cuts = [nodes * part // num_threads for part in range(num_threads + 1)]
+        list(threads.map(grow, cuts[:-1], cuts[1:]))
 
 
 def _largest_load(confined: NDArray[np.int32], weights: NDArray[np.int64]) -> Fraction:
