@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
@@ -94,15 +94,14 @@ def python_output(page: Path) -> list[str]:
     printed = []
     names: dict[str, object] = {"__name__": "__main__"}
     for text in code:
-        with redirect_stdout(StringIO()) as out:
+        with chdir(ROOT), redirect_stdout(StringIO()) as out:
             exec(compile(text, str(page), "exec"), names)
         printed.append(out.getvalue())
     return printed
 
 
 @every_page
-def test_python_prints_what_is_shown(page, monkeypatch):
-    monkeypatch.chdir(ROOT)
+def test_python_prints_what_is_shown(page):
     shown = [text for _, text in blocks(page, "text")]
     assert [text for text in python_output(page) if text not in shown] == []
 

@@ -75,7 +75,7 @@ def test_larger_optima_are_reached(name):
     check_schedule(network, Collective.ALLGATHER, made, 1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(network=networks())
 def test_any_network(network):
     for collective in HALVES:
