@@ -416,7 +416,7 @@ class Advice(NamedTuple):
 
     ``library`` is what the machine's library takes, algorithm and protocol, in ``library_s`` from
     and to; both are empty where that is not known. ``tuned`` is what it should take instead, ""
-    where its own choice stands. ``caveat`` says what of the machine is assumed.
+    where its own choice stands. ``caveat``: what is assumed of it; ``barriers``: as of ``Played``.
     """
 
     machine: str
@@ -427,6 +427,7 @@ class Advice(NamedTuple):
     library: tuple[str, ...] = ()
     library_s: tuple[tuple[float, float], ...] = ()
     tuned: tuple[str, ...] = ()
+    barriers: bool = False
 
     def verdicts(self) -> tuple[str, ...]:
         """Whether pages are faster than the library, slower, or a tie, in which the library stays.
@@ -472,7 +473,7 @@ class Book:
         ]:
             raise ValueError("times_s has not a row a page and a time a size")
         if self.advice is not None:
-            _, _, sizes, protocols, plan_s, *library = self.advice
+            _, _, sizes, protocols, plan_s, *library, _ = self.advice
             own = {len(protocols), len(plan_s)}
             known = {len(each) for each in library}
             if own != {len(sizes)} or (known != {0} and known != own):
@@ -488,9 +489,9 @@ class Book:
             hosts = plan.num_ranks
         else:
             hosts = plan.num_hosts
-            if plan.topology.num_links != self.network.num_links or not (
-                (plan.topology.tail == self.network.tail).all()
-                and (plan.topology.head == self.network.head).all()
+            links, own = plan.topology, self.network
+            if (links.num_nodes, links.num_links) != (own.num_nodes, own.num_links) or not (
+                (links.tail == own.tail).all() and (links.head == own.head).all()
             ):
                 return "is over other links than the network's"
         if hosts != self.network.num_hosts:

@@ -196,6 +196,14 @@ def test_the_library_stays_in_a_tie():
         replace(book, advice=stays._replace(library_s=((2.0, 1.0),) * 3))
 
 
+def _another(value):
+    if isinstance(value, str):
+        return f"{value}x"
+    if isinstance(value, list):
+        return [value[0], 2 * value[1]]
+    return not value if isinstance(value, bool) else value + 1
+
+
 def test_books_keep_their_advice(tmp_path, capsys):
     out = tmp_path / "played"
     words = ('star(4, 450, unit="GB/s")', "--machine", "h100", "--workers", "1", "--out", str(out))
@@ -217,8 +225,26 @@ def test_books_keep_their_advice(tmp_path, capsys):
     rules = ("export", str(out / "book"), "--format", "nccl-tuner", "--out", str(tmp_path / "r"))
     assert main(rules) == 2
     assert "NCCL's own choice stands" in capsys.readouterr().err
+    assert found["sizes_bytes"] == [1024, 65536]
+    path, changed = out / "book" / "book.json", json.dumps(record)
+    for name, value in record["advice"].items():
+        for place in range(len(value)) if isinstance(value, list) else [None]:
+            other = json.loads(changed)
+            at = other["advice"] if place is None else other["advice"][name]
+            key = name if place is None else place
+            at[key] = _another(at[key])
+            path.write_text(json.dumps(other), encoding="utf-8")
+            code = main(["verify", str(out / "book")])
+            assert code in (1, 2) or name == "barriers", (name, place)  # one step waits for none
+            assert main(["verify", str(out / "book"), "--machine", "none"]) == 0
+    path.write_text(changed.replace("dgx-h100", "lab"), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["verify", str(out / "book")]) == 2
+    assert "'lab' is no machine and no file" in capsys.readouterr().err
+    assert main(["verify", str(out / "book"), "--machine", "h100"]) == 2
+    assert "the advice is of lab, not of dgx-h100" in capsys.readouterr().err
     record["advice"]["library_s"].pop()
-    (out / "book" / "book.json").write_text(json.dumps(record), encoding="utf-8")
+    path.write_text(json.dumps(record), encoding="utf-8")
     assert main(["verify", str(out / "book")]) == 2
     assert "advice has not a protocol" in capsys.readouterr().err
 

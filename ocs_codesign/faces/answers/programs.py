@@ -17,6 +17,7 @@ from ocs_codesign.interop.run.performance import DTYPES, PROVES, PROVES_NOT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ocs_codesign.core.machines.machine import RealMachine
     from ocs_codesign.core.plans import Advice, Book, Page
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.faces.answers.sections import Section
@@ -194,11 +195,17 @@ def _yes(fact: bool) -> str:
 made(
     "programs.book",
     ok=lambda _, witnesses: not any(witnesses),
-    sizes_bytes=lambda book: book.played.sizes_bytes if book.played else (),
+    sizes_bytes=lambda book, _, machine: _sizes_bytes(book, machine),
     pages=lambda book, witnesses: zip(book.pages, witnesses, strict=True),
 )
 made("book_page", page=lambda pair: pair[0], witness=lambda pair: pair[1])
 made("page", sends=lambda page: _sends(page))
+
+
+def _sizes_bytes(book: Book, machine: RealMachine | None) -> tuple[int, ...]:
+    """Sizes for which pages were played again, on plain links or by the clock of a machine."""
+    told = book.played or (None if machine is None else book.advice)
+    return () if told is None else told.sizes_bytes
 
 
 def _stays(advice: Advice) -> str | None:
@@ -208,7 +215,9 @@ def _stays(advice: Advice) -> str | None:
     return ", ".join(stay) or None
 
 
-def book_sections(book: Book, witnesses: Sequence[Witness | None]) -> Iterator[Section]:
+def book_sections(
+    book: Book, witnesses: Sequence[Witness | None], machine: RealMachine | None
+) -> Iterator[Section]:
     """The same where people read it."""
     wrong = next((at for at, witness in enumerate(witnesses) if witness is not None), None)
     if wrong is not None:
@@ -216,8 +225,9 @@ def book_sections(book: Book, witnesses: Sequence[Witness | None]) -> Iterator[S
         yield f"Not valid: {page.maker}, from {format_size(page.from_bytes)}: {witnesses[wrong]}."
         return
     told = "; it has no times to play again"
-    if book.played is not None:
-        told = f", and all were played again for {counted(len(book.played.sizes_bytes), 'size')}"
+    sizes = _sizes_bytes(book, machine)
+    if sizes:
+        told = f", and all were played again for {counted(len(sizes), 'size')}"
     yield f"Valid: every send of every schedule was replayed{told}."
     yield Facts(
         ("collective", f"{book.collective.name} of {counted(book.network.num_hosts, 'host')}"),

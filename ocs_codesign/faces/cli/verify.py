@@ -11,6 +11,7 @@ import click
 from ocs_codesign.core.progress import tell, tell_phase
 from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.commands import OUTPUT, argument, command, option
+from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
 from ocs_codesign.faces.cli.output import (
     STDOUT,
     Answer,
@@ -103,15 +104,19 @@ def verify(
         type=opt.LiveChoice(opt.program_formats("check")),
         help="The format of a file that others wrote, if its name and content do not tell.",
     ),
+    machine: str | None = machine_option_of(
+        "Whose clock the advice of a book is checked by: the file that calibrate has written, or "
+        "none to leave it unchecked (default: the machine that the book names)."
+    ),
 ) -> Answer:
     """Replay a schedule send by send and recompute its cost.
 
     Where circuits change, every send must cross one that is up in its step, and every port needs a
     dark step or a pause to change. Of a design's directory, the claims of design.json are checked
     too; of a book, as compare writes it, every schedule is replayed, and timed again for every
-    size. A program that export or another tool wrote is interpreted with symbolic data; what
-    carries no data is checked for what
-    it has. Exit code 1 if anything is wrong, with the first thing found wrong.
+    size, by the clock of the machine that it gives advice for. A program that export or another
+    tool wrote is interpreted with symbolic data; what carries no data is checked for what it has.
+    Exit code 1 if anything is wrong, with the first thing found wrong.
 
     \b
     Example:
@@ -124,7 +129,9 @@ def verify(
     from ocs_codesign.schedules.files.designs import load_design, verify_design
 
     if is_book(path):
-        return _verify_book(path)
+        return _verify_book(path, machine)
+    if machine is not None:
+        raise click.UsageError("--machine is for a book")
     if format_name is None and is_export(path):
         return verify_export(path)
     format_name = format_name or told_format(Path(path))
@@ -137,17 +144,25 @@ def verify(
     return answered("build.verify", loaded, found, code=code)
 
 
-def _verify_book(path: str) -> Answer:
+def _verify_book(path: str, machine: str | None) -> Answer:
     from ocs_codesign.schedules.compare.comparison import check_advice
     from ocs_codesign.schedules.files.books import load_book
     from ocs_codesign.verification.messages import check_book
 
     with progress("Verifying"):
         book = load_book(path)
+        named = None if book.advice is None else book.advice.machine
+        try:
+            real = machine_of(named if machine is None else machine)
+        except ValueError as error:
+            if machine is not None:
+                raise
+            raise ValueError(f"{path}: advice: {error}; give its file by --machine") from None
         witnesses = check_book(book)
         if not any(witnesses):
-            witnesses = check_advice(book)
-    return answered("programs.book", book, witnesses, code=NEGATIVE if any(witnesses) else 0)
+            witnesses = check_advice(book, real)
+    code = NEGATIVE if any(witnesses) else 0
+    return answered("programs.book", book, witnesses, real, code=code)
 
 
 # ``ocs-codesign paths``: path tables for fabrics that route in the network card.

@@ -16,13 +16,24 @@ from ocs_codesign.core.plans import Advice, Book, Page, Played
 from ocs_codesign.core.progress import tell
 from ocs_codesign.core.shown import Tabular
 from ocs_codesign.schedules.compare.contest import Contest, Floor
-from ocs_codesign.schedules.compare.play import Entrant, Outcome, entrants, plan_of, play, times_of
+from ocs_codesign.schedules.compare.play import (
+    LIBRARY,
+    Entrant,
+    Outcome,
+    entrants,
+    plan_of,
+    play,
+    timed_of,
+)
 from ocs_codesign.verification.sends import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor, Future
     from pathlib import Path
+
+    from ocs_codesign.core.machines.intervals import Interval
+    from ocs_codesign.core.machines.machine import RealMachine
 
 
 @final
@@ -133,25 +144,24 @@ def book_of(comparison: Comparison) -> Book:
             raise RuntimeError(f"{best.entrant.label} has no plan any more")
         pages.append(Page(from_bytes, best.entrant.label, plan))
         times.append(best.times_s)
-    # A check plays pages again on plain links: of a machine's clock a book has advice instead.
     is_plain = contest.machine is None
     played = Played(contest.sizes_bytes, tuple(times), contest.barriers) if is_plain else None
     known = contest.network, contest.unit_Bps, contest.collective
-    return Book(*known, tuple(pages), played, None if is_plain else _advice(comparison))
+    sized = [] if is_plain else [comparison.best(at, plans=True) for at in range(len(times[0]))]
+    ways = [(each.protocols[at], each.intervals_s[at]) for at, each in enumerate(sized) if each]
+    return Book(*known, tuple(pages), played, _advice(contest, ways, comparison.library))
 
 
-def _advice(comparison: Comparison) -> Advice | None:
-    """What a machine's clock says of pages and of the library."""
-    contest, library = comparison.contest, comparison.library
+def _advice(
+    contest: Contest, ways: Sequence[tuple[str, Interval]], library: Outcome | None
+) -> Advice | None:
+    """What a machine's clock says of pages, in their ``ways`` of every size, and of the library."""
     machine, sizes = contest.machine, contest.sizes_bytes
     if machine is None:
         return None
-    best = [comparison.best(position, plans=True) for position in range(len(sizes))]
-    timed = [each for each in best if each is not None]
+    protocols, limits = zip(*ways, strict=True)
     known = Advice(
-        *(machine.name, machine.caveat, sizes),
-        tuple(each.protocols[at] for at, each in enumerate(timed)),
-        tuple(each.intervals_s[at] for at, each in enumerate(timed)),
+        *(machine.name, machine.caveat, sizes, protocols, limits), barriers=contest.barriers
     )
     if library is None:
         return known
@@ -161,35 +171,49 @@ def _advice(comparison: Comparison) -> Advice | None:
     return known._replace(library=library.protocols, library_s=limits, tuned=instead)
 
 
-def check_advice(book: Book) -> list[Witness | None]:
+def check_advice(book: Book, machine: RealMachine | None = None) -> list[Witness | None]:
     """Of every page what is wrong with its times, played again, or with where it begins.
 
-    Nothing is, where the book does not say what it played.
+    Nothing is, where the book does not say what it played. Advice is checked by the clock of the
+    ``machine`` that it names, and not without one; ValueError for another.
     """
-    if book.played is None:
+    told = book.played or book.advice
+    if told is None or (book.played is None and machine is None):
         return [None] * len(book.pages)
-    sizes = book.played.sizes_bytes
+    if book.advice is not None and machine is not None and machine.name != book.advice.machine:
+        raise ValueError(f"the advice is of {book.advice.machine}, not of {machine.name}")
+    sizes, is_by = told.sizes_bytes, None if book.advice is None else machine
     contest = Contest(
         *("book", book.network, book.collective, sizes, book.unit_Bps),
-        barriers=book.played.barriers,
+        barriers=told.barriers,
+        machine=is_by,
     )
-    times = []
+    timed = []
     for number, page in enumerate(book.pages, 1):
-        times.append(times_of(contest, page.plan))
+        timed.append(timed_of(contest, page.plan))
         tell(number, len(book.pages))
+    times = [each[0] for each in timed]
+    page_of = [book.pages.index(book.page_of(size)) for size in sizes]
     found: list[Witness | None] = []
     for number, page in enumerate(book.pages):
-        end = book.pages[number + 1].from_bytes if number + 1 < len(times) else None
-        mine = [at for at, size in enumerate(sizes) if page.from_bytes <= size < (end or size + 1)]
-        slow = [sizes[at] for at in mine if times[number][at] > min(row[at] for row in times)]
+        mine = [at for at, one in enumerate(page_of) if one == number]
+        most = 1 if is_by is None else 1 + RESOLUTION
+        least = [most * min(row[at] for row in times) for at in mine]
+        slow = [sizes[at] for at, s in zip(mine, least, strict=True) if times[number][at] > s]
         rule = None
-        if times[number] != book.played.times_s[number]:
+        if book.played is not None and times[number] != book.played.times_s[number]:
             rule = "the times that the book has are not those of this plan on its network"
         elif number and page.from_bytes not in sizes:
             rule = f"the page begins at {page.from_bytes} bytes, which was not played"
         elif slow:
             rule = f"for {slow[0]} bytes another page is faster"
         found.append(None if rule is None else Witness(rule))
+    if is_by is not None and not any(found):
+        ways = [(timed[one][1][at], timed[one][2][at]) for at, one in enumerate(page_of)]
+        library = play(contest, LIBRARY)
+        again = _advice(contest, ways, None if library.refusal else library)
+        if again != book.advice:
+            found[0] = Witness(f"the advice is not what the clock of {is_by.name} says")
     return found
 
 

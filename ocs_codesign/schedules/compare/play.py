@@ -134,9 +134,9 @@ def _too_long(contest: Contest, num_hops: int) -> str | None:
     return f"left out: {num_hops:,} hops at {sizes} sizes take too long; give fewer by --message"
 
 
-def times_of(contest: Contest, plan: Schedule | Messages) -> tuple[float, ...]:
-    """Seconds of a plan for every size."""
-    return _timed(contest, plan, transfers_of(contest, plan, 1))[0]
+def timed_of(contest: Contest, plan: Schedule | Messages) -> Timed:
+    """What a plan takes for every size."""
+    return _timed(contest, plan, transfers_of(contest, plan, 1))
 
 
 def _timed(contest: Contest, plan: Schedule | Messages, transfers: Transfers) -> Timed:
@@ -350,6 +350,10 @@ class Entrant:
         return "-".join(plain.split())
 
 
+LIBRARY = Entrant(NCCL, (("model", "2.30"),))
+"""What the machine's own library takes, by its own model."""
+
+
 def _text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
@@ -357,7 +361,7 @@ def _text(value: Any) -> str:
 def entrants(contest: Contest) -> list[Entrant]:
     """All that may make the contest's collective, most of them in several ways."""
     in_network = _in_network_entrant(contest)
-    library = [] if contest.machine is None else [Entrant(NCCL, (("model", "2.30"),))]
+    library = [] if contest.machine is None else [LIBRARY]
     return [*in_network, *_schedulers(contest), *_classics(contest), *_rings(contest), *library]
 
 

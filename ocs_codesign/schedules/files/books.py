@@ -71,8 +71,8 @@ class _Advice(BaseModel):
     plan_s: list[Annotated[list[_Time], Field(min_length=2, max_length=2)]]
     library: list[_Text]
     library_s: list[Annotated[list[_Time], Field(min_length=2, max_length=2)]]
-
     tuned: list[_Text]
+    barriers: bool = False
 
     def value(self) -> Advice:
         plan_s, library_s = (
@@ -80,7 +80,7 @@ class _Advice(BaseModel):
         )
         return Advice(
             *(self.machine, self.caveat, tuple(self.sizes_bytes), tuple(self.protocols), plan_s),
-            *(tuple(self.library), library_s, tuple(self.tuned)),
+            *(tuple(self.library), library_s, tuple(self.tuned), self.barriers),
         )
 
 
