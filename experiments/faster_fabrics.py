@@ -81,7 +81,7 @@ def fabrics() -> Iterator[tuple[str, float, float | None]]:
         yield "network", bandwidth, None
     cluster = replace(load_job_cluster(EXAMPLES / "cluster256.yaml"), num_servers=SERVERS)
     ports = cluster.num_ports * float(cluster.port_Bps) / 1e9
-    price = cluster.num_ports * float(cluster.prices.optical())
+    price = cluster.num_ports * float(cluster.port_usd)
     yield "optical ports", ports, price
     yield "fat tree of their price", ports * float(cluster.fat_tree_share), price
 

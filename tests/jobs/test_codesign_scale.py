@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.jobs.cluster_design.candidates import Joining, changing, chosen, held, with_one
 from ocs_codesign.jobs.cluster_design.cluster import (
+    PortPrices,
     SearchSpace,
     TrainedModel,
     divisions,
+    fat_tree_of,
     memory_bytes,
 )
 from ocs_codesign.jobs.cluster_design.group_loads import group_costs, least_group_costs, placements
@@ -266,3 +268,25 @@ def test_interleaving_pays_where_the_bubble_is_most_of_the_time():
     # All stages compute as long but for the head: a bubble of 3 of 4 microbatches is halved.
     assert bounds[1] < bounds[0]
     assert periods[1] < periods[0]
+
+
+@pytest.mark.parametrize(
+    "num_ends", [1, 64, 65, 100, 1000, 1024, 2048, 2049, 4096, 30_000, 65_536, 65_537]
+)
+def test_fat_trees_are_of_whole_switches_and_do_not_block(num_ends):
+    tree = fat_tree_of(num_ends)
+    assert num_ends + 2 * tree.links <= 64 * tree.switches
+    assert tree.links >= (tree.tiers - 1) * num_ends
+    assert 2 * 32**tree.tiers >= num_ends > (2 * 32 ** (tree.tiers - 1) if tree.tiers > 1 else 0)
+
+
+def test_a_rival_has_planes_copper_and_whole_switches():
+    """1,024 accelerators of four ports: 192 switches in planes of two tiers, not 320 in three."""
+    prices = PortPrices(*map(Fraction, (520, 99, 659, 187, 130)))
+    each, tree = prices.fat_tree(1024, 4)
+    assert (tree.tiers, tree.planes * tree.switches) == (2, 192)
+    assert 4096 * (each - 659 - 130) == 192 * 64 * 187 + 2 * tree.planes * tree.links * 99
+    assert fat_tree_of(4096).switches == 320
+    least, alone = prices.fat_tree(16, 4)  # one switch has room for the ports of all
+    assert (alone.planes, alone.switches, least) == (1, 1, 659 + 130 + 187)
+    assert prices.optical(4096, 384) == 659 + 99 + Fraction(520 * 11 * 384, 4096)

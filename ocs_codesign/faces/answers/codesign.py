@@ -191,7 +191,9 @@ def _beside(plan: CodesignPlan) -> Iterator[str]:
         name = one.name
         if one.outcome.candidate.joining is Joining.FAT_TREE:
             share = 100 * float(plan.cluster.fat_tree_share)
-            name += f" of equal cost, at {share:.0f} % of the bandwidth,"
+            name += (
+                f" of equal cost ({plan.cluster.fat_tree.text}), at {share:.0f} % of the bandwidth,"
+            )
         note = f" ({one.note})" if one.note else ""
         parts.append(f"{name} takes {_more(one.outcome, plan.best)}{note}")
     if parts:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 from ocs_codesign.core.compute.integers import divisors
 from ocs_codesign.core.cost import CostModel
+from ocs_codesign.fabric.profiles import profile_named
 from ocs_codesign.graphs.expansions.product import Product
 from ocs_codesign.graphs.families.rings import BiRing, UniRing
 from ocs_codesign.jobs.cluster_design.group_loads import PIPELINE
@@ -31,7 +32,60 @@ if TYPE_CHECKING:
 
 
 FAT_TREE_RADIX = 64
-"""Ports of a packet switch, which say how many tiers a fat tree has."""
+"""Ports of a packet switch."""
+COPPER_USD = Fraction(130)
+"""A copper cable of 400 Gb/s to 2 m: a list estimate of 2025, 80 to 250."""
+
+
+class PacketFabric(NamedTuple):
+    """Planes of fat trees without blocking: tiers, switches and links between these of each."""
+
+    planes: int
+    tiers: int
+    switches: int
+    links: int
+
+    @property
+    def text(self) -> str:
+        """As in ``4 planes of 2 tiers, 192 switches``."""
+        planes, tiers = (
+            f"{number} {word}{'s' * (number > 1)}"
+            for number, word in ((self.planes, "plane"), (self.tiers, "tier"))
+        )
+        return f"{planes} of {tiers}, {self.planes * self.switches} switches"
+
+
+def fat_tree_of(num_ends: int, planes: int = 1) -> PacketFabric:
+    """The fat tree of so many ends a plane, of whole switches and bundles of links all alike.
+
+    One switch while they fit, then leaves with half their ports down under spines, then pods of
+    these under cores; from four tiers on, switches in proportion to what three have when full.
+
+    >>> fat_tree_of(64)[1:], fat_tree_of(1024, 4).text, fat_tree_of(4096).text
+    ((1, 1, 0), '4 planes of 2 tiers, 192 switches', '1 plane of 3 tiers, 320 switches')
+    """
+    half = FAT_TREE_RADIX // 2
+    if num_ends <= FAT_TREE_RADIX:
+        return PacketFabric(planes, 1, 1, 0)
+    leaves = -(-num_ends // half)
+    if leaves <= FAT_TREE_RADIX:
+        return PacketFabric(planes, 2, leaves + _bundled(leaves * half), leaves * half)
+    pods = -(-leaves // half)
+    if pods <= FAT_TREE_RADIX:
+        cores = half * _bundled(pods * half)
+        links = leaves * half + pods * half * half
+        return PacketFabric(planes, 3, leaves + pods * half + cores, links)
+    tiers = 4
+    while 2 * half**tiers < num_ends:
+        tiers += 1
+    ports = (2 * tiers - 1) * num_ends
+    return PacketFabric(planes, tiers, -(-ports // FAT_TREE_RADIX), (tiers - 1) * num_ends)
+
+
+def _bundled(uplinks: int) -> int:
+    """The fewest switches among which every switch below divides its links evenly."""
+    half = FAT_TREE_RADIX // 2
+    return next(one for one in divisors(half) if one * FAT_TREE_RADIX >= uplinks)
 
 
 @final
@@ -43,27 +97,28 @@ class PortPrices:
     transceiver: Fraction
     nic: Fraction
     packet_port: Fraction
+    copper: Fraction = COPPER_USD
 
-    def optical(self) -> Fraction:
-        """A port on an optical switch: card, transceiver, and the port of the switch."""
-        return self.nic + self.transceiver + self.ocs_port
+    def optical(self, num_ports: int, radix: int) -> Fraction:
+        """A port on optical switches, of so many in all: card, transceiver, and whole switches."""
+        whole = -(-num_ports // radix) * radix
+        return self.nic + self.transceiver + self.ocs_port * whole / num_ports
 
-    def fat_tree(self, num_tiers: int) -> Fraction:
-        """A port on a fat tree without blocking: every tier adds a link and two switch ports."""
-        transceivers, ports = 2 * num_tiers, 2 * num_tiers - 1
-        return self.nic + transceivers * self.transceiver + ports * self.packet_port
+    def fat_tree(self, num_accelerators: int, num_ports: int = 1) -> tuple[Fraction, PacketFabric]:
+        """A port on the cheapest fat tree without blocking, and that tree.
 
+        Ports of an accelerator are on as many planes as is cheapest, down to one of all of them; in
+        each a port has copper to its leaf, and a link between switches a transceiver at both ends.
+        """
 
-def fat_tree_tiers(num_ports: int) -> int:
-    """Tiers of packet switches that a fat tree of so many ports has.
+        def of_planes(planes: int) -> tuple[Fraction, PacketFabric]:
+            tree = fat_tree_of(num_accelerators * num_ports // planes, planes)
+            switches = tree.switches * FAT_TREE_RADIX * self.packet_port
+            between = 2 * tree.links * self.transceiver
+            each = planes * (switches + between) / (num_accelerators * num_ports)
+            return self.nic + self.copper + each, tree
 
-    >>> fat_tree_tiers(64), fat_tree_tiers(65)
-    (1, 2)
-    """
-    tiers = 1
-    while 2 * (FAT_TREE_RADIX // 2) ** tiers < num_ports:
-        tiers += 1
-    return tiers
+        return min(map(of_planes, divisors(num_ports)), key=lambda found: found[0])
 
 
 @final
@@ -81,8 +136,8 @@ class JobCluster:
     >>> dollars = PortPrices(*map(Fraction, (520, 99, 659, 187)))
     >>> cluster = JobCluster("c", 4, 1, Accelerator(1e12, 1e12), 10**10, None, 2, Fraction(10**9),
     ...                      Fraction(1, 10**6), Fraction(0), "polatis-384", dollars)
-    >>> cluster.num_accelerators, cluster.fat_tree_tiers, float(cluster.fat_tree_share)
-    (4, 1, 1.22...)
+    >>> cluster.num_accelerators, float(cluster.port_usd), float(cluster.fat_tree_share)
+    (4, 25718.0, 11.2...)
     """
 
     name: str
@@ -116,14 +171,20 @@ class JobCluster:
         return self.num_servers * self.accelerators_a_server
 
     @property
-    def fat_tree_tiers(self) -> int:
-        """Tiers of packet switches that a fat tree of all ports has."""
-        return fat_tree_tiers(self.num_accelerators * self.num_ports)
+    def port_usd(self) -> Fraction:
+        """What a port and its part of whole optical switches cost."""
+        ports = self.num_accelerators * self.num_ports
+        return self.prices.optical(ports, profile_named(self.switch).num_ports)
+
+    @property
+    def fat_tree(self) -> PacketFabric:
+        """The cheapest fat tree of as many ports."""
+        return self.prices.fat_tree(self.num_accelerators, self.num_ports)[1]
 
     @property
     def fat_tree_share(self) -> Fraction:
         """Bandwidth of a fat tree that costs as much as the optical ports, as a share of theirs."""
-        return self.prices.optical() / self.prices.fat_tree(self.fat_tree_tiers)
+        return self.port_usd / self.prices.fat_tree(self.num_accelerators, self.num_ports)[0]
 
     def ports_model(self, num_ports: int | Fraction) -> CostModel:
         """What messages over so many ports of an accelerator cost."""

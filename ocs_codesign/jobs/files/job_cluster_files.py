@@ -19,7 +19,7 @@ from ocs_codesign.core.quantities import exact
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.files.schema import Name, ProfileName
 from ocs_codesign.fabric.profiles import NICS_USD, TRANSCEIVERS_USD, profile_named
-from ocs_codesign.jobs.cluster_design.cluster import JobCluster, PortPrices, fat_tree_tiers
+from ocs_codesign.jobs.cluster_design.cluster import COPPER_USD, JobCluster, PortPrices
 from ocs_codesign.jobs.files.job_files import rules_at
 from ocs_codesign.jobs.files.scalars import JobBandwidth, JobSize, JobTime
 from ocs_codesign.jobs.fused import Accelerator
@@ -150,6 +150,7 @@ class JobPricesPart(_Part):
     transceiver: float | None = Field(None, ge=0, le=1e9, allow_inf_nan=False)
     nic: float | None = Field(None, ge=0, le=1e9, allow_inf_nan=False)
     packet_port: float | None = Field(None, gt=0, le=1e9, allow_inf_nan=False)
+    copper: float | None = Field(None, ge=0, le=1e9, allow_inf_nan=False)
     accelerator_hour: float | None = Field(
         None, gt=0, le=1e6, allow_inf_nan=False, description="Of an accelerator, for an hour."
     )
@@ -305,12 +306,12 @@ def _costs(part: JobClusterPart) -> RunningCosts:
     """What accelerators and their fabric cost: a fat tree of packets, or ports of optics."""
     servers, prices = part.servers, part.prices
     if part.optics is not None:
-        ports = _ports(part.optics, servers.accelerators)
-        fabric = ports * _prices(prices, part.optics.port_bandwidth, part.optics.switch).optical()
+        cluster = _cluster(part, part.optics, _ports(part.optics, servers.accelerators))
+        fabric = cluster.num_ports * cluster.port_usd
     else:
         bandwidth = part.network.bandwidth if part.network is not None else Fraction(0)
-        tiers = fat_tree_tiers(servers.count * servers.accelerators)
-        fabric = _prices(prices, bandwidth, None).fat_tree(tiers)
+        ends = servers.count * servers.accelerators
+        fabric, _ = _prices(prices, bandwidth, None).fat_tree(ends)
     return RunningCosts(prices.accelerator_hour, float(fabric), prices.years)
 
 
@@ -377,6 +378,7 @@ def _prices(prices: JobPricesPart, bandwidth: Any, switch: str | None) -> PortPr
         "transceiver": Fraction(TRANSCEIVERS_USD[rate]) * several,
         "nic": Fraction(NICS_USD[rate]) * several,
         "packet_port": PACKET_PORT_USD_PER_GBPS * max(gbps, Fraction(1)),
+        "copper": COPPER_USD * several,
     }
     given = prices.model_dump(exclude_none=True, exclude={"accelerator_hour", "years"})
     return PortPrices(**{key: Fraction(exact(given.get(key, usual[key]))) for key in usual})
