@@ -237,10 +237,7 @@ def _joined(
     planner: Planner, divided: Divisions, joining: Joining, max_simulated: int, name: str
 ) -> UsualChoice:
     found = explored(planner, divided.fitting, (joining,), max_simulated)
-    # What stays inside a server is joined by neither.
-    beyond = tuple(one for one in found.outcomes if one.candidate.placement.optical)
-    found = replace(found, outcomes=beyond)
-    if not beyond:
+    if not found.outcomes:
         note = f"no division has servers that make a {name} of these ports"
         return UsualChoice(name, None, note)
     return UsualChoice(name, tuned_ranking(planner, found, TUNED_NODES_OF_BASELINES)[0])
