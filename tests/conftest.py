@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 import yaml
@@ -41,6 +42,21 @@ for name, num_examples in (("suite", 50), ("thorough", 500)):
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
 settings.load_profile("suite")
+
+
+SLOW = set((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").splitlines()[1:])
+"""Tests, or functions of several, that are marked slow besides those that say so themselves."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of slow.txt, all of which are there if all tests are collected."""
+    told = {name for item in items for name in (item.nodeid, item.nodeid.partition("[")[0])}
+    for item in items:
+        if {item.nodeid, item.nodeid.partition("[")[0]} & SLOW:
+            item.add_marker(pytest.mark.slow)
+    if config.args == config.getini("testpaths") and SLOW - told:
+        raise pytest.UsageError(f"tests/slow.txt: there is no {min(SLOW - told)}")
 
 
 @pytest.fixture(autouse=True)

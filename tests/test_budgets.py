@@ -20,13 +20,13 @@ LINES = {
     "search": 7_530,
     "circuits": 9_080,
     "fabric": 14_150,
-    "jobs": 15_620,
+    "jobs": 15_665,
     "interop": 12_955,
     "faces": 22_240,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 59_340
+MAX_LINES_OF_TESTS = 59_390
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
