@@ -16,13 +16,13 @@ LINES = {
     "core": 11_975,
     "graphs": 3_905,
     "verification": 3_470,
-    "schedules": 21_950,
-    "search": 7_530,
-    "circuits": 9_080,
+    "schedules": 21_970,
+    "search": 7_540,
+    "circuits": 9_095,
     "fabric": 14_150,
     "jobs": 15_685,
     "interop": 12_955,
-    "faces": 22_240,
+    "faces": 22_255,
 }
 """Lines of every package; what they are to come to is a third less."""
 
