@@ -22,7 +22,7 @@ LINES = {
     "fabric": 14_150,
     "jobs": 15_687,
     "interop": 12_955,
-    "faces": 22_250,
+    "faces": 22_259,
 }
 """Lines of every package; what they are to come to is a third less."""
 

@@ -334,7 +334,8 @@ class _Command(click.Command):
         }
         number = prod(len(ctx.params.get(name) or "1") for name in ranges)
         if number > MAX_QUESTIONS:
-            raise click.UsageError(f"{number} questions: at most {MAX_QUESTIONS} are asked at once")
+            rule = f"{number} questions: at most {MAX_QUESTIONS} are asked at once"
+            raise click.UsageError(rule, ctx)
         each_of = [name for name, kind in ranges.items() if kind.each]
         questions = list(product(*(ctx.params.get(name) or () for name in each_of)))
         if len(questions) > 1 and ctx.meta[f"{OUTPUTS}.plot"] is not None:
