@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
 import re
 import subprocess
@@ -14,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from folders import ROOT
+from folders import ROOT, nodes
 from packaging.version import Version
 
 import ocs_codesign
@@ -92,6 +93,18 @@ def test_public_functions_are_those_of_their_modules():
     assert pickle.loads(pickle.dumps(oc.build)) is oc.build
     with pytest.raises(TypeError, match="allocate takes problem: BudgetProblem; 3 is none"):
         oc.allocate(3)
+
+
+def test_what_public_functions_return_has_a_short_repr():
+    """Its own, or that of Brief; numbers have what dataclass makes, recipes are their text."""
+    classes = {node.name: node for _, node in nodes() if isinstance(node, ast.ClassDef)}
+    told = " ".join(str(getattr(oc, name).__annotations__["return"]) for name in FUNCTIONS)
+    returned = {name for name in re.findall(r"\w+", told) if name in classes}
+    assert len(returned) > 25
+    bases = {name: {ast.unparse(base) for base in classes[name].bases} for name in returned}
+    own = {name for name in returned if "def __repr__" in ast.unparse(classes[name])}
+    brief = {name for name in returned if "Brief" in bases[name]}
+    assert returned - own - brief == {"Allocation", "Recipe", "Witness"}
 
 
 def test_versions_that_were_tested_are_exact_and_allowed():

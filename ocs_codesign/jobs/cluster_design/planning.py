@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.core.progress import counted, tell_phase
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.jobs.cluster_design.candidates import CODESIGNED, Joining, across, chosen, held
 from ocs_codesign.jobs.cluster_design.cluster import divisions, memory_bytes, pure_data
 from ocs_codesign.jobs.cluster_design.exploring import (
@@ -74,8 +75,8 @@ class Bounds:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class CodesignPlan:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CodesignPlan(Brief):
     """The ranking of a job on a cluster, the fastest first, and what stands beside it.
 
     ``if_changed`` is the winner's iteration if something were twice as fast, by what that is, None
