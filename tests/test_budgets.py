@@ -13,20 +13,20 @@ import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
-    "core": 12_005,
+    "core": 12_004,
     "graphs": 3_905,
-    "verification": 3_470,
-    "schedules": 21_970,
-    "search": 7_540,
+    "verification": 3_471,
+    "schedules": 21_972,
+    "search": 7_536,
     "circuits": 9_095,
-    "fabric": 14_150,
-    "jobs": 15_685,
-    "interop": 12_955,
-    "faces": 22_255,
+    "fabric": 14_146,
+    "jobs": 15_686,
+    "interop": 12_951,
+    "faces": 22_272,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 59_390
+MAX_LINES_OF_TESTS = 59_452
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

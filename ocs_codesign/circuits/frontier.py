@@ -3,7 +3,7 @@
 Static designs are what the finder knows. All-to-all adds sequences of Cayley digraphs with the best
 routing over them and Bruck's algorithm on circuits that serve several steps; allgather,
 reduce-scatter and allreduce add windows, a circulant a step, and products of small topologies, one
-factor after the other, and allreduce step-matched algorithms.
+factor after the other; allreduce adds step-matched algorithms too.
 """
 
 from __future__ import annotations
