@@ -130,3 +130,8 @@ def test_the_stages_of_the_gate_are_described():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "no stage 'no-such-stage'; the stages are install format" in done.stderr
+
+
+def test_every_line_of_slow_tests_is_a_test(slow_without_test):
+    """Known where all tests are collected, as in every run of the gate."""
+    assert not slow_without_test
