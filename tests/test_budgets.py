@@ -17,7 +17,7 @@ LINES = {
     "graphs": 3_905,
     "verification": 3_471,
     "schedules": 21_972,
-    "search": 7_536,
+    "search": 7_541,
     "circuits": 9_095,
     "fabric": 14_146,
     "jobs": 15_686,
