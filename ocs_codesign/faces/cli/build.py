@@ -20,7 +20,7 @@ from ocs_codesign.faces.cli.cost import chunks_option, refuse, trees_drawn
 from ocs_codesign.faces.cli.exchange_options import demand_option, matrix_of, sketch_option
 from ocs_codesign.faces.cli.machine_options import clock_of, machine_option
 from ocs_codesign.faces.cli.message_options import (
-    asked_messages,
+    MessageOptions,
     message_option,
     min_chunk_option,
     unit_Bps,
@@ -241,7 +241,7 @@ def build(
         raise click.UsageError(text)
     else:
         sizes = () if message is None else (message,)
-        limits["message"] = asked_messages(alpha, bandwidth, sizes)
+        limits["message"] = MessageOptions(alpha, bandwidth, sizes).asked()
     limits["algorithm_options"] = algorithm_options(scheduler, options)
     _check_usage(source, wanted, scheduler, limits, choice)
     if race is None and machine is not None:
