@@ -22,7 +22,7 @@ LINES = {
     "fabric": 14_146,
     "jobs": 15_686,
     "interop": 12_951,
-    "faces": 22_230,
+    "faces": 22_234,
 }
 """Lines of every package; what they are to come to is a third less."""
 
