@@ -22,7 +22,7 @@ LINES = {
     "fabric": 14_146,
     "jobs": 15_686,
     "interop": 12_951,
-    "faces": 22_253,
+    "faces": 22_267,
 }
 """Lines of every package; what they are to come to is a third less."""
 
@@ -30,7 +30,7 @@ MAX_LINES_OF_TESTS = 59_491
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
-MAX_PARAMETERS_OF_COMMANDS = 9
+MAX_PARAMETERS_OF_COMMANDS = 6
 """Of a function of the command line: options are attributes of a class."""
 
 LONG_FUNCTIONS = 10
