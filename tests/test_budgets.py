@@ -17,19 +17,21 @@ LINES = {
     "graphs": 3_905,
     "verification": 3_471,
     "schedules": 21_972,
-    "search": 7_541,
+    "search": 7_539,
     "circuits": 9_095,
     "fabric": 14_146,
     "jobs": 15_686,
     "interop": 12_951,
-    "faces": 22_272,
+    "faces": 22_267,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 59_466
+MAX_LINES_OF_TESTS = 59_494
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
+MAX_PARAMETERS_OF_COMMANDS = 6
+"""Of a function of the command line: options are attributes of a class."""
 
 LONG_FUNCTIONS = 10
 """Functions that are still longer: none may be added."""
@@ -88,6 +90,16 @@ def test_arguments_of_kernels():
         f"{module}: {node.name} has {len(node.args.args)}"
         for module, node in functions()
         if module.endswith("kernels.py") and len(node.args.args) > MAX_KERNEL_ARGUMENTS
+    ]
+    assert wide == []
+
+
+def test_parameters_of_commands():
+    wide = [
+        f"{module}: {node.name}"
+        for module, node in functions()
+        if module.startswith("faces/cli/")
+        if len(node.args.args) + len(node.args.kwonlyargs) > MAX_PARAMETERS_OF_COMMANDS
     ]
     assert wide == []
 

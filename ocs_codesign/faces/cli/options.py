@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -14,7 +15,7 @@ from ocs_codesign.core.collective import GATHERING as GATHERING_COLLECTIVES
 from ocs_codesign.core.collective import Collective, plain_collective
 from ocs_codesign.core.quantities import parse_bandwidth, parse_time
 from ocs_codesign.faces.answers.cost import Subject
-from ocs_codesign.faces.cli.commands import OUTPUT, argument, group, option
+from ocs_codesign.faces.cli.commands import OUTPUT, OptionGroup, argument, group, option
 from ocs_codesign.faces.cli.output import READ, STDOUT, asked_output
 
 if TYPE_CHECKING:
@@ -458,9 +459,20 @@ class GivenGraph:
         return graph_of(self.path or "")
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class SolverChoice:
+class GraphOptions(OptionGroup):
+    """The topology that a command works on, as it is asked for."""
+
+    recipe: str | None = recipe_argument
+    graph: str | None = graph_option
+    network: str | None = network_option
+
+    @cached_property
+    def source(self) -> GivenGraph:
+        """The one that was given; UsageError if several or none."""
+        return GivenGraph.of(self.recipe, self.graph, self.network)
+
+
+class SolverChoice(OptionGroup):
     """How programs are to be solved."""
 
     solver: str | None = option(
