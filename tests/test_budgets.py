@@ -14,19 +14,19 @@ from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
     "core": 11_985,
-    "graphs": 4_335,
+    "graphs": 4_290,
     "verification": 3_470,
-    "schedules": 22_160,
-    "search": 7_850,
+    "schedules": 22_170,
+    "search": 8_370,
     "circuits": 9_080,
-    "fabric": 14_350,
+    "fabric": 14_700,
     "jobs": 15_620,
     "interop": 12_955,
-    "faces": 22_385,
+    "faces": 22_615,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 59_720
+MAX_LINES_OF_TESTS = 59_870
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -34,11 +34,11 @@ MAX_KERNEL_ARGUMENTS = 12
 LONG_FUNCTIONS = 10
 """Functions that are still longer: none may be added."""
 
-DATACLASSES = 456
+DATACLASSES = 455
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 216
-OPTION_NAMES = 129
+OPTION_NAMES = 136
 TOP_MODULES = {"__init__.py", "__main__.py"}
 
 

@@ -46,7 +46,7 @@ FAMILIES: Registry[Base] = Registry(
         "families.named": "Named",
         "families.cayley": "Cayley Lift",
         "families.affine": "AffineSpliced",
-        "families.pods": "PodLattice PodLift PodSlice",
+        "families.pods": "PodLattice PodSlice",
     }
 )
 """Every family of base graphs."""

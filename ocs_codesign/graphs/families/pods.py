@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ocs_codesign.core.topology import Symmetry, Topology
-from ocs_codesign.graphs.groups.group import Group, checked_group
 from ocs_codesign.graphs.recipe import Shape, Undirected, sizes
 
 if TYPE_CHECKING:
@@ -184,12 +183,8 @@ class Pod(Undirected):
             raise ValueError(f"a slice of {self.num_cubes} cubes: at most {MAX_CUBES}")
         return Shape(self.num_cubes * cube_of(self.cube).num_chips, 2 * len(self.cube))
 
-    def neighbours(self) -> Numbers:
-        """The neighbour of every chip in every direction."""
-        return neighbours(cube_of(self.cube), self.circuits())
-
     def build(self) -> Topology:
-        return graph_of(self.neighbours(), self.symmetry())
+        return graph_of(neighbours(cube_of(self.cube), self.circuits()), self.symmetry())
 
     def symmetry(self) -> Symmetry | None:
         """The moves of cubes onto cubes that keep all circuits, None if there are none."""
@@ -387,43 +382,3 @@ def hermite(rows: Any, size: int) -> tuple[tuple[int, ...], ...]:
 
 def _subtract(basis: list[list[int]], row: int, other: int, times: int) -> None:
     basis[row] = [x - times * y for x, y in zip(basis[row], basis[other], strict=True)]
-
-
-@final
-@dataclass(frozen=True, slots=True, repr=False)
-class PodLift(Pod):
-    """Cubes numbered by a group: the + port of cube c goes to ``c * voltages[d][q]``.
-
-    Voltages are numbers of elements. Moving all cubes by an element from the left keeps all
-    circuits.
-
-    >>> from ocs_codesign.graphs.groups.cyclic import Cyclic
-    >>> PodLift((2, 2), Cyclic(3), ((1, 0), (1, 2))).topology().diameter()
-    3
-    """
-
-    cube: tuple[int, ...]
-    group: Group
-    voltages: tuple[tuple[int, ...], ...]
-
-    samples = ("(2, 2), Cyclic(3), ((1, 0), (1, 2))", "(2, 2), Dihedral(3), ((1, 2), (0, 4))")
-
-    def __post_init__(self) -> None:
-        cube, order = cube_of(self.cube), checked_group(self.group).order
-        faces, given = np.bincount(cube.dimension).tolist(), self.voltages
-        if not _is_nested(given) or [len(row) for row in given] != faces:
-            raise ValueError(f"voltages of cubes {self.cube} are {len(faces)} tuples of {faces}")
-        for voltage in (each for row in given for each in row):
-            if type(voltage) is not int or not 0 <= voltage < order:
-                raise ValueError(f"voltage {voltage!r}: elements are 0 to {order - 1}")
-        _ = self.shape
-        check_circuits(cube, self.circuits())
-
-    @property
-    def num_cubes(self) -> int:
-        return self.group.order
-
-    def circuits(self) -> Numbers:
-        cubes = np.arange(self.group.order, dtype=np.int64)
-        voltages = [each for row in self.voltages for each in row]
-        return np.stack([self.group.right_multiply(cubes, each) for each in voltages])

@@ -23,7 +23,7 @@ import numpy as np
 
 from ocs_codesign.core.compute.kernels import compiled
 from ocs_codesign.core.lp import DEFAULT_OPTIONS, Basis, LinearProgram, Status, exact_vertex, solve
-from ocs_codesign.core.lp.program import BasisStatus
+from ocs_codesign.core.lp.program import AUTO, SIMPLEX, BasisStatus
 from ocs_codesign.core.topology import starts_of
 from ocs_codesign.schedules.paths.certificates import (
     Throughput,
@@ -47,9 +47,9 @@ _CLOSE = 1e-9
 _TOWARDS_BEST = 0.7
 _GRAIN = 2.0**-12
 _PARTS = 2**40
-_HARD_ROUNDS, _HARD_GAP = 25, 1e-6
+_HARD_ROUNDS, _HARD_GAP = 100, 1e-6
 """Rounds after which many sources are hard, and the gap that is then enough."""
-_SOFT_ROUNDS, _RATE, _PACE, _LEAST_PRICE, _KEPT, _PRICE_UNIT = 400, 30.0, 2.0, 0.02, 40, 2**16
+_SOFT_ROUNDS, _RATE, _PACE, _LEAST_PRICE, _KEPT, _PRICE_UNIT = 400, 10.0, 2.0, 0.02, 3, 2**16
 
 
 def orbit_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) -> Throughput:
@@ -69,7 +69,8 @@ def orbit_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) -> 
             gap = gap or _HARD_GAP
             planes.soften(replace(left, relative_gap=gap))
             left = options.after(time.monotonic() - began)
-        solution = solve(planes.program(), options=replace(left, start=basis)).taken()
+        left = replace(left, method=SIMPLEX if left.method == AUTO else left.method, start=basis)
+        solution = solve(planes.program(), options=left).taken()
         values, duals = solution.values, solution.row_duals
         if solution.status is not Status.OPTIMAL or values is None or duals is None:
             return planes.best(shares, f"cutting planes: {solution.status.value}")
@@ -90,6 +91,17 @@ def orbit_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) -> 
         basis = None
 
 
+def soft_routing(quotient: Quotient, rounds: int, options: Options = DEFAULT_OPTIONS) -> Throughput:
+    """The best of so many rounds of soft routings, and what their prices prove.
+
+    No program is solved; rounds end within the gap of the options.
+    """
+    planes = _Planes(quotient)
+    planes.price(quotient.is_useful.astype(np.int64))
+    planes.soften(options, rounds)
+    return planes.best(planes.first_shares(), "soft routing")
+
+
 class _Planes:
     """Trees of cheapest paths found so far, and the best prices."""
 
@@ -100,7 +112,7 @@ class _Planes:
         self.bound = Fraction(0)
         self.prices = np.ones(quotient.num_orbits, dtype=np.int64)
         self.soft: list[int] = []
-        self._known: set[tuple[int, bytes]] = set()
+        self._known: dict[tuple[int, bytes], int] = {}
 
     def price(self, prices: NDArray[np.int64]) -> bool:
         """Raise the bound by what the prices (int64, an orbit) prove; whether trees are new."""
@@ -120,7 +132,7 @@ class _Planes:
         before = len(self.hops)
         for source, hops in enumerate(loads):
             if (source, hops.tobytes()) not in self._known:
-                self._known.add((source, hops.tobytes()))
+                self._known[source, hops.tobytes()] = len(self.hops)
                 self.source.append(source)
                 self.hops.append(hops)
         return len(self.hops) > before
@@ -137,18 +149,17 @@ class _Planes:
             is_new = self.price(as_prices(_TOWARDS_BEST * best + (1 - _TOWARDS_BEST) * own))
         return (is_new and self.bound > before) or self.price(as_prices(weights)) or is_new
 
-    def soften(self, options: Options) -> None:
+    def soften(self, options: Options, rounds: int = _SOFT_ROUNDS) -> None:
         """Play rounds of soft routings and of prices that follow their loads.
 
-        Of them the bound counts, and the routings with the least largest loads become planes. At
-        first all but shortest paths are next to nothing. Source: a rule of mirror descent.
+        Of them the bound counts, and the routings with the least largest loads become planes.
         """
         began, quotient = time.monotonic(), self.quotient
         topology, speed = quotient.topology, quotient.speed.astype(float)
         out, into = topology.links_by_tail(), topology.links_by_head()
         kept: list[tuple[float, int, NDArray[np.float64]]] = []
         powers, rate = np.zeros(quotient.num_orbits), _RATE
-        for number in range(_SOFT_ROUNDS):
+        for number in range(rounds):
             prices = np.maximum(np.exp(powers - powers.mean()), _LEAST_PRICE)
             whole = np.where(quotient.is_useful, np.rint(prices * _PRICE_UNIT), _PRICE_UNIT)
             whole = whole.astype(np.int64)
@@ -165,12 +176,13 @@ class _Planes:
             is_late = options.after(time.monotonic() - began).time_limit_s == 0
             if is_late or kept[0][0] <= least * (1 + (options.relative_gap or 0)):
                 break
-            even = (least + kept[0][0]) / 2
-            powers += _PACE * np.where(quotient.is_useful, busy / even - 1, 0) / rate
-            rate *= 2 if number == _SOFT_ROUNDS // 2 else 1
-        self.soft = list(range(len(self.hops), len(self.hops) + quotient.num_sources))
-        for _, _, loads in kept:
-            self.add(np.ceil(loads / _GRAIN) * _GRAIN)
+            powers += _PACE * np.where(quotient.is_useful, busy / least - 1, 0) / rate
+            rate *= 2 if number == rounds // 2 else 1
+        # Rounded up, and by more than the errors of floats, they are loads that suffice.
+        rounded = [np.ceil(loads * (1 + _CLOSE) / _GRAIN) * _GRAIN for _, _, loads in kept]
+        for loads in rounded:
+            self.add(loads)
+        self.soft = [self._known[source, row.tobytes()] for source, row in enumerate(rounded[0])]
 
     def reach(self, values: NDArray[np.float64]) -> float:
         """The time that the program's optimum is."""
@@ -244,7 +256,7 @@ class _Planes:
         alone = [Fraction(0)] * len(self.hops)
         for plane in self.soft:
             alone[plane] = Fraction(int(self.quotient.weights()[self.source[plane]]))
-        soft = self.result(alone, f"{method}, a soft routing")
+        soft = self.result(alone, method)
         return min(found, soft, key=lambda each: each.time)
 
     def result(self, shares: list[Fraction], method: str = "cutting planes") -> Throughput:

@@ -32,6 +32,7 @@ from ocs_codesign.search.pods.orbits import pod_quotient
 if TYPE_CHECKING:
     from ocs_codesign.core.lp import Options
     from ocs_codesign.graphs.families.pods import Numbers
+    from ocs_codesign.schedules.paths.certificates import Throughput
 
 _PARTS = 10**9
 """Of a unit: a routing that is not proven the best is told so exactly, rounded up."""
@@ -83,26 +84,7 @@ def pod_cost(
     any_choice = pod_bound(shape, circuits.shape[1], down)
     if collective == Collective.ALLTOALL:
         whole = pod_quotient(shape, circuits)
-        found = orbit_throughput(whole, options)
-        nodes, diameter = whole.topology.num_nodes, whole.topology.diameter()
-        unit, value, least = Fraction(nodes, ports), found.value, found.bound
-        value, least = value * unit, least * unit
-        if value != least:  # shares of a float program have long fractions
-            value, least = (
-                Fraction(ceil(value * _PARTS), _PARTS),
-                Fraction(int(least * _PARTS), _PARTS),
-            )
-        stopped = (
-            None if value == least else found.proof.partition(": ")[2] or "it was close enough"
-        )
-        return PodCost(
-            *(value, least, found.proof.partition(":")[0], stopped),
-            num_nodes=nodes,
-            num_ports=ports,
-            bound_all=any_choice.least,
-            steps=diameter,
-            diameter=diameter,
-        )
+        return alltoall_cost(orbit_throughput(whole, options), any_choice.least)
     topology = graph_of(neighbours(cube, circuits), cube_symmetry(cube, circuits))
     nodes, diameter = topology.num_nodes, topology.diameter()
     cost, unit = measure_topology(topology, collective).cost, Fraction(topology.num_nodes, ports)
@@ -113,5 +95,23 @@ def pod_cost(
         num_ports=ports,
         bound_all=least,
         steps=cost.steps,
+        diameter=diameter,
+    )
+
+
+def alltoall_cost(found: Throughput, bound_all: Fraction) -> PodCost:
+    """The cost of a routing, beside what no permutations are below."""
+    topology = found.quotient.topology
+    nodes, ports, diameter = topology.num_nodes, topology.degree, topology.diameter()
+    value, least = (each * nodes / ports for each in (found.value, found.bound))
+    if value != least:  # shares of a float program have long fractions
+        value, least = Fraction(ceil(value * _PARTS), _PARTS), Fraction(int(least * _PARTS), _PARTS)
+    proof, _, stopped = found.proof.partition(": ")
+    return PodCost(
+        *(value, least, proof, None if value == least else stopped or "it was close enough"),
+        num_nodes=nodes,
+        num_ports=ports,
+        bound_all=bound_all,
+        steps=diameter,
         diameter=diameter,
     )
