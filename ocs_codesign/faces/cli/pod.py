@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,7 +26,7 @@ def pod() -> None:
     """Price, design, pack and repair slices of a pod, whose cubes optical switches join.
 
     A SLICE is a shape in chips (8x8x16, 8x8x16_twisted), rows: of a lattice of cubes, a recipe, or
-    a JSON file {"cubes": k, "permutations": [...]} where permutations[d][q][c] is the cube whose -
+    a JSON file {"cubes": k, "permutations": p} where p[d][q][c] is the cube whose -
     port the + port of cube c is joined to by switch d:q.
 
     \b
@@ -39,16 +39,6 @@ slice_argument = argument("given", metavar="SLICE")
 pod_option = option(
     "--pod", "pod_name", default="tpu-v4", metavar="NAME|FILE", help="The pod, by name or as TOML."
 )
-
-
-def collective_option(*names: str) -> Any:
-    """The option -c of these collectives, the first one the default."""
-    return option(
-        *("-c", "--collective"),
-        type=click.Choice(names, case_sensitive=False),
-        default=names[0],
-        help="The collective operation.",
-    )
 
 
 limit_option = opt.quantity_option(
@@ -67,7 +57,7 @@ def options_of(limit_s: float | None, gap: float | None = None) -> Options:
 def cost_command(
     given: str = slice_argument,
     pod_name: str = pod_option,
-    collective: str = collective_option("alltoall", "allgather", "reduce-scatter", "allreduce"),
+    collective: str = opt.collective_choice(opt.ALLTOALL, *opt.GATHERING, short="-c"),
     limit_s: float | None = limit_option,
 ) -> Answer:
     """Price a collective on a SLICE, and say what no permutations of its cubes are below.
@@ -97,7 +87,7 @@ FAMILIES = ("lattice", "lift")
 def design_command(
     cubes: int = option("--cubes", type=click.IntRange(1), required=True, help="Cubes."),
     pod_name: str = pod_option,
-    collective: str = collective_option("alltoall", "allgather"),
+    collective: str = opt.collective_choice(opt.ALLTOALL, "allgather", short="-c"),
     family: str | None = option(
         "--family",
         type=click.Choice(FAMILIES),
