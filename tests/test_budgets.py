@@ -17,7 +17,7 @@ LINES = {
     "graphs": 4_290,
     "verification": 3_470,
     "schedules": 22_170,
-    "search": 8_370,
+    "search": 8_400,
     "circuits": 9_080,
     "fabric": 14_700,
     "jobs": 15_620,

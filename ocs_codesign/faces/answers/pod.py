@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ocs_codesign.faces.answers.declared import made
 from ocs_codesign.faces.answers.sections import Facts, Table
-from ocs_codesign.faces.answers.texts import t_b_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,7 +51,7 @@ def cost_sections(slice_: Pod, found: PodCost, collective: str) -> Iterator[Sect
         ("U", number_text(found.value)),
         ("known", known_text(found)),
         ("any permutations", f"at least {number_text(found.bound_all)}; this is {over:.3g} % more"),
-        ("t_b", t_b_text(found.t_b)),
+        ("t_b", number_text(found.t_b)),
         ("steps", found.steps),
         ("diameter", found.diameter),
     )

@@ -46,11 +46,11 @@ limit_option = opt.quantity_option(
 )
 
 
-def options_of(limit_s: float | None, gap: float | None = None) -> Options:
+def options_of(limit_s: float | None) -> Options:
     """Options of a solver with this limit or the usual one."""
     from ocs_codesign.core.lp import Options
 
-    return Options(time_limit_s=LIMIT_S if limit_s is None else limit_s, relative_gap=gap)
+    return Options(time_limit_s=LIMIT_S if limit_s is None else limit_s)
 
 
 @command("cost", of=pod, short_help="What a collective costs on a slice, and at least on any.")

@@ -27,7 +27,7 @@ from ocs_codesign.graphs.families.pods import (
 from ocs_codesign.schedules.design import measure_topology
 from ocs_codesign.schedules.paths.planes import orbit_throughput
 from ocs_codesign.search.pods.bound import pod_bound
-from ocs_codesign.search.pods.orbits import pod_quotient
+from ocs_codesign.search.pods.orbits import furthest, pod_quotient
 
 if TYPE_CHECKING:
     from ocs_codesign.core.lp import Options
@@ -102,7 +102,7 @@ def pod_cost(
 def alltoall_cost(found: Throughput, bound_all: Fraction) -> PodCost:
     """The cost of a routing, beside what no permutations are below."""
     topology = found.quotient.topology
-    nodes, ports, diameter = topology.num_nodes, topology.degree, topology.diameter()
+    nodes, ports, diameter = topology.num_nodes, topology.degree, furthest(found.quotient)
     value, least = (each * nodes / ports for each in (found.value, found.bound))
     if value != least:  # shares of a float program have long fractions
         value, least = Fraction(ceil(value * _PARTS), _PARTS), Fraction(int(least * _PARTS), _PARTS)

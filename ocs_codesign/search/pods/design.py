@@ -20,7 +20,7 @@ from ocs_codesign.search.pods.bound import pod_bound
 from ocs_codesign.search.pods.cost import alltoall_cost, pod_cost
 from ocs_codesign.search.pods.lattices import lattices
 from ocs_codesign.search.pods.lifts import annealed, lift_families
-from ocs_codesign.search.pods.orbits import pod_quotient
+from ocs_codesign.search.pods.orbits import furthest, pod_quotient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 GAP = 1e-4
 SEARCH_S = 60.0
-_SEARCHED = 0.6
-"""The part of the time in which lifts are drawn; in the rest the best are solved."""
+_SEARCHED, _SETTLED = 0.6, 0.8
+"""The part of the time in which lifts are drawn, then the best compared; the best is solved."""
 _ROUNDS, _KEPT = 60, 12
 
 
@@ -73,7 +73,7 @@ def best_lattices(
                 break
             cost = alltoall_cost(orbit_throughput(whole, options), least)
         else:
-            far = whole.topology.diameter()
+            far = furthest(whole)
             if any(one.cost.is_optimal and one.cost.steps <= far for one in found):
                 continue
             cost = pod_cost(shape, slice_.circuits(), collective, options)
@@ -138,29 +138,36 @@ def improved(
     began, limit = time.monotonic(), options.time_limit_s or SEARCH_S
     asked = replace(options, time_limit_s=limit, relative_gap=options.relative_gap or GAP)
     found: dict[PodSlice, PodDesign] = {}
-    best, tries, wait = float("inf"), 0, list(known)
+    least_time, tries, wait = float("inf"), 0, list(known)
     while wait or not tries or time.monotonic() - began < _SEARCHED * limit:
         slice_, tries = wait.pop() if wait else drawn(), tries + 1
         tell_phase(f"Drawing lifts ({tries})")
         whole = _left(slice_, down)
         hops, _ = price_bound(whole, np.ones(whole.num_orbits, dtype=np.int64))
-        if hops < best and slice_ not in found:
+        if hops < least_time and slice_ not in found:
             routed = soft_routing(whole, _ROUNDS, asked)
             least = pod_bound(slice_.cube, slice_.num_cubes, down).least
             found[slice_] = PodDesign(slice_, alltoall_cost(routed, least))
-            best = min(best, float(routed.value))
+            least_time = min(least_time, float(routed.value))
     settled: list[PodDesign] = []
-    for design in counted(_ranked(list(found.values()))[:_KEPT]):
-        left = asked.after(time.monotonic() - began)
-        is_late = settled and left.time_limit_s == 0
-        if is_late or any(each.cost.value <= design.cost.bound for each in settled):
-            settled.append(design)
-            continue
-        left = replace(left, time_limit_s=max(1.0, (left.time_limit_s or 0) / 2))
-        routed = orbit_throughput(_left(design.slice, down), left)
+
+    def solve(design: PodDesign, gap: float | None, part: float) -> PodDesign:
+        """The design, solved in a part of the time that is left."""
+        left = asked.after(time.monotonic() - began).time_limit_s or 0
+        given = replace(asked, relative_gap=gap, time_limit_s=max(1.0, left * part))
+        routed = orbit_throughput(_left(design.slice, down), given)
         solved = PodDesign(design.slice, alltoall_cost(routed, design.cost.bound_all))
-        settled.append(min(design, solved, key=lambda each: each.cost.value))
-    return _ranked(settled)
+        return min(solved, design, key=lambda each: (each.cost.value, -each.cost.bound))
+
+    for design in counted(_ranked(list(found.values()))[:_KEPT]):
+        is_late = time.monotonic() - began > _SETTLED * limit
+        is_worse = any(each.cost.value <= design.cost.bound for each in settled)
+        is_left = bool(settled) and (is_late or is_worse)
+        settled.append(design if is_left else solve(design, asked.relative_gap, 0.4))
+    best, *others = _ranked(settled)
+    return _ranked(
+        [best if best.cost.is_optimal else solve(best, options.relative_gap, 1), *others]
+    )
 
 
 def _left(slice_: Pod, down: Collection[int]) -> Quotient:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ocs_codesign.core.compute.components import connected
 from ocs_codesign.core.compute.symmetry import Quotient
+from ocs_codesign.core.topology import in_neighbours
 from ocs_codesign.graphs.families.pods import cube_of, graph_of, moves, neighbours
 
 if TYPE_CHECKING:
@@ -123,6 +124,16 @@ def _quotient(heads: Numbers, kind: Numbers, node: Numbers) -> Quotient:
     count = np.bincount(orbit).astype(np.int64)
     _, sources, weight = np.unique(node, return_index=True, return_counts=True)
     return Quotient(topology, sources, orbit, count, np.ones(len(count), dtype=bool), weight)
+
+
+def furthest(whole: Quotient) -> int:
+    """The most hops from a source, of any two nodes thus; all can be reached."""
+    near, hops = in_neighbours(whole.topology).node, 0
+    reached = np.zeros((whole.topology.num_nodes, whole.num_sources), dtype=bool)
+    reached[whole.sources, np.arange(whole.num_sources)] = True
+    while not reached.all():
+        reached, hops = reached | reached[near].any(axis=1), hops + 1
+    return hops
 
 
 def is_lattice(shape: tuple[int, ...], circuits: Numbers) -> bool:
