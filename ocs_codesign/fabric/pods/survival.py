@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ocs_codesign.search.pods.lifts import LiftFamily
 
 
-_HOT = 12.0
+_HOT, _MOVES, _MISSES, _SLACK = 20.0, 3_000, 100, 1.0005
 _LOST = re.compile(r"(switch|port|cube):([0-9]{1,6})(?::([0-9]{1,6})(?::([+-])([0-9]{1,6}))?)?")
 
 
@@ -64,13 +64,21 @@ def survived(
     down = np.flatnonzero((left < 0).all(axis=1)).tolist()
     if not down:
         raise ValueError(f"{lost}: circuits are chosen anew where a switch is lost")
-    family, start = family_of(slice_, down)
-    rng = np.random.default_rng(seed)
+    family, given = family_of(slice_, down)
+    rng, last, fewest, missed = np.random.default_rng(seed), given, 1 << 60, 0
 
     def drawn() -> PodSlice:
-        return family.lift(annealed(family, rng, start, _HOT, down)[1])
+        """From the best that were drawn, from those that are given after many without a gain."""
+        nonlocal last, fewest, missed
+        hops, voltages = annealed(family, rng, last, _HOT, _MOVES, down)
+        missed = 0 if hops < fewest else missed + 1
+        if hops <= fewest:
+            last, fewest = voltages, hops
+        if missed == _MISSES:
+            last, fewest, missed = given, 1 << 60, 0
+        return family.lift(voltages)
 
-    best = improved([], drawn, options, down)[0]
+    best = improved([], drawn, options, down, _SLACK)[0]
     if best.cost.value >= kept.value:
         return PodSurvival(before, kept, kept, slice_, (), 0)
     after = best.slice.circuits()

@@ -130,21 +130,24 @@ def improved(
     drawn: Callable[[], PodSlice],
     options: Options,
     down: Collection[int] = (),
+    slack: float = float("inf"),
 ) -> list[PodDesign]:
     """The best slices that are known or drawn until most of the time is over, then solved.
 
     With switches ``down`` a slice is the one with all circuits, and the cost is without theirs.
+    Those are routed whose hops are at most ``slack`` times the fewest that were drawn.
     """
     began, limit = time.monotonic(), options.time_limit_s or SEARCH_S
     asked = replace(options, time_limit_s=limit, relative_gap=options.relative_gap or GAP)
     found: dict[PodSlice, PodDesign] = {}
-    least_time, tries, wait = float("inf"), 0, list(known)
+    least_time, fewest, tries, wait = float("inf"), float("inf"), 0, list(known)
     while wait or not tries or time.monotonic() - began < _SEARCHED * limit:
         slice_, tries = wait.pop() if wait else drawn(), tries + 1
         tell_phase(f"Drawing lifts ({tries})")
         whole = _left(slice_, down)
         hops, _ = price_bound(whole, np.ones(whole.num_orbits, dtype=np.int64))
-        if hops < least_time and slice_ not in found:
+        fewest = min(fewest, float(hops))
+        if hops < min(least_time, slack * fewest) and slice_ not in found:
             routed = soft_routing(whole, _ROUNDS, asked)
             least = pod_bound(slice_.cube, slice_.num_cubes, down).least
             found[slice_] = PodDesign(slice_, alltoall_cost(routed, least))

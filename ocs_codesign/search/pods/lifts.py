@@ -146,12 +146,13 @@ def annealed(
     rng: np.random.Generator,
     start: Numbers | None = None,
     hot: float = _HOT,
+    moves: int | None = None,
     down: Collection[int] = (),
 ) -> tuple[int, Numbers]:
     """The least sum of hops from the chips of a cube that one annealing finds, and voltages.
 
     It begins with the voltages of ``start``, by default with random ones; switches that are
-    ``down`` join nothing. Heats are in hops a cube.
+    ``down`` join nothing. Heats are in hops a cube, ``moves`` as many as the family needs.
     """
     cube, orbits = cube_of(family.shape), len(family.member)
     picked = rng.random(orbits) * family.num_allowed
@@ -160,7 +161,7 @@ def annealed(
         chosen = start[family.member[:, 0]].copy()
     circuits = family.table[:, family.voltages(chosen)].T.copy()
     circuits[sorted(down)] = -1
-    moves = next(moves for most, moves in _MOVES if most is None or orbits < most)
+    moves = moves or next(moves for most, moves in _MOVES if most is None or orbits < most)
     heats = len(family.table) * hot * (_COLD / _HOT) ** np.linspace(0, 1, moves)
     hops = compiled(anneal)(
         *(neighbours(cube, circuits), family.table.astype(np.int64)),
