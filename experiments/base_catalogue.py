@@ -89,6 +89,9 @@ _VALENCY_4 = (
               geometries.symplectic_quadrangle_3),
     BaseGraph("line_tutte_12_cage", "L(Tutte 12-cage)", 189, 4, 6, 3, "4,2,2,2,2,2;1,1,1,1,1,2",
               "line graph; " + BROUWER_KOOLEN, _line_graph_of(_tutte_12_cage)),
+    BaseGraph("delorme", "Delorme", 364, 4, 5, 6, None,
+              "Delorme (1985), quotient of the hexagon H(3) by a polarity, absolute points joined",
+              geometries.hexagon_quotient_3),
     BaseGraph("gh_3_3_incidence", "GH(3,3)", 728, 4, 6, 12, "4,3,3,3,3,3;1,1,1,1,1,4",
               "Tits (1959), the split Cayley hexagon H(3)", geometries.split_cayley_hexagon_3),
 )
@@ -144,6 +147,10 @@ _OTHER_VALENCIES = (
     BaseGraph("shrikhande", "Shrikhande", 16, 6, 2, 3, "6,3;1,2",
               "Shrikhande (1959); differences (1,0), (0,1), (1,1) and negatives in Z4 x Z4",
               partial(graphs.cayley, (4, 4), ((1, 0), (0, 1), (1, 1)))),
+    BaseGraph("mckay_miller_siran_4", "MMS(4)", 32, 6, 2, 4, None,
+              "McKay, Miller and Siran (1998), Siagiova (2001)", geometries.mckay_miller_siran_4),
+    BaseGraph("brown_7", "Brown(7)", 57, 8, 2, 3, None,
+              "Brown (1966), absolute points joined", partial(geometries.orthogonal_points, 7)),
     BaseGraph("hoffman_singleton", "Hoffman-Singleton", 50, 7, 2, 5, "7,6;1,1",
               "Hoffman and Singleton (1960), Robertson (1969)", graphs.hoffman_singleton),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import combinations, product
+from operator import mul
 from typing import TypeVar
 
 Edges = list[tuple[int, int]]
@@ -87,6 +88,66 @@ _TITS_EQUATIONS = (
     ((4, 6), (3, 1)),
 )
 """((i, j), (k, l)) for p_ij = p_kl (Van Maldeghem, Generalized Polygons, 1998)."""
+
+
+def polarity_quotient(num_nodes: int, pairs: Iterable[tuple[int, int]]) -> Edges:
+    """Points joined where one is on the image of the other under a polarity.
+
+    Absolute points, on their own image, would have loops: they are joined in pairs, in order.
+    """
+    met = set(pairs)
+    absolute = [node for node in range(num_nodes) if (node, node) in met]
+    edges = [(node, other) for node, other in met if node < other]
+    return edges + list(zip(absolute[::2], absolute[1::2], strict=True))
+
+
+def orthogonal_points(q: int) -> Edges:
+    """Brown's graph of PG(2, q), q prime: points with x y = 0 (Brown, 1966).
+
+    With its q + 1 absolute points joined, q odd, it has degree q + 1 and q^2 + q + 1 nodes.
+    """
+    points = list(enumerate(_projective_points(3, q)))
+    products = ((i, j, sum(map(mul, x, y))) for i, x in points for j, y in points)
+    return polarity_quotient(len(points), ((i, j) for i, j, value in products if value % q == 0))
+
+
+def hexagon_quotient_3() -> Edges:
+    """The quotient of the hexagon H(3) by a polarity (Delorme, 1985), absolute points joined.
+
+    A point has up to five coordinates. It is on the line that has one coordinate less, and with
+    all five on the three lines of Van Maldeghem's four equations, modulo 3; the polarity takes a
+    point to the line with the same coordinates.
+    """
+    points = [point for length in range(6) for point in product(range(3), repeat=length)]
+    number = {point: i for i, point in enumerate(points)}
+    pairs = [(0, 0)]
+    for point in points[1:]:
+        pairs += [(number[point[:-1]], number[point]), (number[point], number[point[:-1]])]
+    for point in points[-(3**5) :]:
+        a, b, c, d, e = point
+        for k in range(3):
+            line = (k, e - a * k, a * k * k + d - k * b, a * a * k + c + a * e, a * k + b)
+            pairs.append((number[point], number[tuple(entry % 3 for entry in line)]))
+    return polarity_quotient(len(points), pairs)
+
+
+def mckay_miller_siran_4() -> Edges:
+    """The McKay-Miller-Siran graph of GF(4): points and lines y = m x + c, of which some meet.
+
+    Points of equal x meet if their y differ by 1 or 3, lines of equal m if their c do by 1 or 2:
+    powers of the generator 2 with even and with odd exponents (Siagiova, 2001).
+    """
+    flags = list(product(range(4), repeat=2))
+    edges = [
+        (4 * x + y, 16 + 4 * m + c)
+        for m, c in flags
+        for x, y in flags
+        if y == _multiply_gf4(m, x) ^ c
+    ]
+    for column, value in flags:
+        edges += [(4 * column + value, 4 * column + (value ^ step)) for step in (1, 3)]
+        edges += [(16 + 4 * column + value, 16 + 4 * column + (value ^ step)) for step in (1, 2)]
+    return edges
 
 
 def _quadric_polar(x: Vector, y: Vector) -> int:

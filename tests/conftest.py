@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 import yaml
@@ -41,6 +42,29 @@ for name, num_examples in (("suite", 50), ("thorough", 500)):
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
 settings.load_profile("suite")
+
+
+SLOW = set((Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").splitlines()[1:])
+"""Tests, or functions of several, that are marked slow besides those that say so themselves."""
+NO_TESTS = pytest.StashKey[set[str]]()
+"""Those of them that are not there although every test was collected."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of slow.txt."""
+    unseen = set(SLOW)
+    for item in items:
+        names = {item.nodeid, item.nodeid.partition("[")[0]} & SLOW
+        if names:
+            item.add_marker(pytest.mark.slow)
+            unseen -= names
+    config.stash[NO_TESTS] = unseen if config.args == config.getini("testpaths") else set()
+
+
+@pytest.fixture
+def slow_without_test(pytestconfig: pytest.Config) -> set[str]:
+    return pytestconfig.stash[NO_TESTS]
 
 
 @pytest.fixture(autouse=True)

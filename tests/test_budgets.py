@@ -13,20 +13,20 @@ import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
-    "core": 11_985,
+    "core": 12_011,
     "graphs": 4_290,
-    "verification": 3_470,
-    "schedules": 22_170,
-    "search": 8_400,
-    "circuits": 9_080,
-    "fabric": 14_700,
-    "jobs": 15_620,
-    "interop": 12_955,
-    "faces": 22_615,
+    "verification": 3_471,
+    "schedules": 22_190,
+    "search": 8_376,
+    "circuits": 9_095,
+    "fabric": 14_689,
+    "jobs": 15_686,
+    "interop": 12_951,
+    "faces": 22_631,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 59_870
+MAX_LINES_OF_TESTS = 59_975
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

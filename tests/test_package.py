@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
 import re
 import subprocess
@@ -14,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from folders import ROOT
+from folders import ROOT, nodes
 from packaging.version import Version
 
 import ocs_codesign
@@ -94,6 +95,18 @@ def test_public_functions_are_those_of_their_modules():
         oc.allocate(3)
 
 
+def test_what_public_functions_return_has_a_short_repr():
+    """Its own, or that of Brief; numbers have what dataclass makes, recipes are their text."""
+    classes = {node.name: node for _, node in nodes() if isinstance(node, ast.ClassDef)}
+    told = " ".join(str(getattr(oc, name).__annotations__["return"]) for name in FUNCTIONS)
+    returned = {name for name in re.findall(r"\w+", told) if name in classes}
+    assert len(returned) > 25
+    bases = {name: {ast.unparse(base) for base in classes[name].bases} for name in returned}
+    own = {name for name in returned if "def __repr__" in ast.unparse(classes[name])}
+    brief = {name for name in returned if "Brief" in bases[name]}
+    assert returned - own - brief == {"Allocation", "Recipe", "Witness"}
+
+
 def test_versions_that_were_tested_are_exact_and_allowed():
     """The constraint file pins every requirement to a version, not below its bound."""
     lines = (ROOT / "tests" / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -117,3 +130,8 @@ def test_the_stages_of_the_gate_are_described():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "no stage 'no-such-stage'; the stages are install format" in done.stderr
+
+
+def test_every_line_of_slow_tests_is_a_test(slow_without_test):
+    """Known where all tests are collected, as in every run of the gate."""
+    assert not slow_without_test

@@ -1,9 +1,9 @@
 """The frontier with reconfiguration: steps, t_b and configurations, static designs always in it.
 
 Static designs are what the finder knows. All-to-all adds sequences of Cayley digraphs with the best
-routing over them and Bruck's algorithm on circuits that serve several steps; allgather and
-reduce-scatter add windows, a circulant a step, and allreduce those, step-matched algorithms and
-products of small topologies, one factor after the other.
+routing over them and Bruck's algorithm on circuits that serve several steps; allgather,
+reduce-scatter and allreduce add windows, a circulant a step, and products of small topologies, one
+factor after the other; allreduce adds step-matched algorithms too.
 """
 
 from __future__ import annotations
@@ -54,58 +54,67 @@ if TYPE_CHECKING:
     from ocs_codesign.search.bases import Effort
 
 
-# Allreduce over a product of small topologies, one after the other: a configuration a factor.
+# Collectives over a product of small topologies, one after the other: a configuration a factor.
 #
 # Reduce-scatter along the first coordinate on topologies of n_1 nodes, then what is left, M/n_1,
-# along the second, and so on; allgathers go back. Every configuration consists of disjoint copies
-# of one small topology with all ports in use. With complete graphs on d + 1 nodes that takes the
-# fewest steps possible; with factors of 2 it is recursive halving and doubling.
+# along the second, and so on; allgathers go back, from the last to the first. Every configuration
+# consists of disjoint copies of one small topology with all ports in use. With complete graphs on
+# d + 1 nodes that takes the fewest steps possible; with factors of 2 it is recursive halving and
+# doubling.
 
 
 def factored_cost(factors: Sequence[Design]) -> Cost:
     """Steps of all factors; each one's t_b counts for the part of M that is left.
 
-    With k factors 2k - 1 configurations are held in turn: the last factor's serves both halves.
+    With k factors k configurations are held in turn, 2k - 1 in an allreduce: the last factor's
+    serves both halves.
     """
-    total, left = Cost(0, Fraction(0), 2 * len(factors) - 1), Fraction(1)
+    halves = len(factors[0].collective.halves())
+    total, left = Cost(0, Fraction(0), halves * (len(factors) - 1) + 1), Fraction(1)
     for factor in factors:
         total = total + Cost(factor.cost.steps, factor.cost.t_b * left)
         left /= factor.recipe.num_nodes
     return total
 
 
-def factored_allreduces(
-    num_nodes: int, degree: int, max_configurations: int | None = None
+def factored(
+    num_nodes: int,
+    degree: int,
+    max_configurations: int | None = None,
+    collective: Collective = Collective.ALLREDUCE,
 ) -> list[tuple[Design, ...]]:
-    """Two or more factors of allreduces, undominated in steps, t_b and configurations.
+    """Two or more factors of a collective, undominated in steps, t_b and configurations.
 
     They are in the order of the reduce-scatters, the best topologies known for their sizes.
     """
-    most = None if max_configurations is None else (max_configurations + 1) // 2
+    halves = len(collective.halves())
+    most = None if max_configurations is None else (max_configurations - 1) // halves + 1
     sizes = [size for size in range(2, num_nodes // 2 + 1) if num_nodes % size == 0]
     options: list[Design] = []
     for size in counted(sizes, "factors"):
-        options += factor_options(size, degree)
+        options += factor_options(size, degree, collective)
     every = (
         tuple(sorted(chosen, key=_excess)) for chosen in _factorisations(num_nodes, options, most)
     )
     return split_dominated(every, lambda factors: factored_cost(factors).point())[0]
 
 
-def factor_options(num_nodes: int, degree: int) -> list[Design]:
-    """Topologies of a size with d ports a node, undominated in the cost of an allreduce.
+def factor_options(
+    num_nodes: int, degree: int, collective: Collective = Collective.ALLREDUCE
+) -> list[Design]:
+    """Topologies of a size with d ports a node, undominated in the cost of a collective.
 
     Where a node has more ports than others to reach, ports are parallel.
     """
     if num_nodes > degree:
-        return list(frontier(num_nodes, degree, Collective.ALLREDUCE).candidates)
+        return list(frontier(num_nodes, degree, collective).candidates)
     recipes: list[Recipe] = [UniRing(degree, num_nodes)]
     if degree % 2 == 0 and num_nodes > 2:
         recipes.append(BiRing(degree, num_nodes))
     if num_nodes > 2:
         offsets = (1 + i % (num_nodes - 1) for i in range(degree))
         recipes.append(DirectedCirculant(num_nodes, tuple(sorted(offsets))))
-    measured = [measure(recipe, Collective.ALLREDUCE) for recipe in recipes]
+    measured = [measure(recipe, collective) for recipe in recipes]
     return undominated(measured, lambda factor: factor.cost)
 
 
@@ -235,12 +244,23 @@ def alltoall_candidates(
 def gather_candidates(
     num_nodes: int, degree: int, collective: Collective, max_configurations: int
 ) -> list[Design]:
-    """Static designs, and windows, for an allgather or a reduce-scatter."""
+    """Static designs, products and windows for an allgather or a reduce-scatter."""
     found = [
         replace(design, maker=STATIC)
         for design in frontier(num_nodes, degree, collective).candidates
     ]
-    return [*found, *_windows(num_nodes, degree, collective, max_configurations)]
+    return [*found, *_changing(num_nodes, degree, collective, max_configurations)]
+
+
+def _changing(
+    num_nodes: int, degree: int, collective: Collective, max_configurations: int
+) -> Iterator[Design]:
+    """Products of small topologies, of which allgathers go from the last to the first; windows."""
+    order = -1 if collective == Collective.ALLGATHER else 1
+    for factors in factored(num_nodes, degree, max_configurations, collective):
+        name = " then ".join(factor.recipe.label() for factor in factors[::order])
+        yield _design(collective, FACTORED, factored_cost(factors), name=name)
+    yield from _windows(num_nodes, degree, collective, max_configurations)
 
 
 def _windows(
@@ -264,20 +284,13 @@ def _windows(
 def allreduce_candidates(num_nodes: int, degree: int, max_configurations: int) -> list[Design]:
     """Static designs, windows, products of small topologies, and step-matched algorithms."""
     found = list(_static_allreduces(num_nodes, degree))
-    found += [
-        _design(
-            *(Collective.ALLREDUCE, FACTORED, factored_cost(factors)),
-            name=" then ".join(factor.recipe.label() for factor in factors),
-        )
-        for factors in factored_allreduces(num_nodes, degree, max_configurations)
-    ]
     if num_nodes <= MAX_NODES and not num_nodes & (num_nodes - 1):
         for name in ("recursive-doubling", "recursive-doubling-full"):
             algorithm = matched(name, "allreduce", num_nodes)
             cost = algorithm.cost(reuse_plan(algorithm, len(algorithm.needed)).choice)
             if cost.num_configurations <= max_configurations:
                 found.append(_design(Collective.ALLREDUCE, MATCHED, cost, name=algorithm.name))
-    return [*found, *_windows(num_nodes, degree, Collective.ALLREDUCE, max_configurations)]
+    return [*found, *_changing(num_nodes, degree, Collective.ALLREDUCE, max_configurations)]
 
 
 def _static_alltoalls(num_nodes: int, degree: int) -> Iterator[Design]:

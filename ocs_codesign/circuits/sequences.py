@@ -17,6 +17,7 @@ import numpy as np
 from ocs_codesign.circuits.phases import phased_alltoall, sequence_bound
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.progress import counted, tell_phase
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.graphs.families.cayley import Cayley
 from ocs_codesign.graphs.families.rings import DirectedCirculant
 from ocs_codesign.graphs.groups.cyclic import Cyclic
@@ -175,8 +176,8 @@ about 5 seconds of it, and ``num_measured`` the sequences that are solved."""
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class FoundSequence:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FoundSequence(Brief):
     """The best sequence of a search, its all-to-all and what is known about better ones.
 
     ``num_ranked`` sequences were ranked by their hops, ``num_solved`` of them solved.

@@ -473,12 +473,12 @@ class Book:
         ]:
             raise ValueError("times_s has not a row a page and a time a size")
         if self.advice is not None:
-            _, _, sizes, protocols, plan_s, *library, _ = self.advice
-            own = {len(protocols), len(plan_s)}
-            known = {len(each) for each in library}
-            if own != {len(sizes)} or (known != {0} and known != own):
+            told = self.advice
+            own = {len(told.protocols), len(told.plan_s)}
+            known = {len(told.library), len(told.library_s), len(told.tuned)}
+            if own != {len(told.sizes_bytes)} or (known != {0} and known != own):
                 raise ValueError("advice has not a protocol and an interval a size")
-            if any(low > high for low, high in (*plan_s, *self.advice.library_s)):
+            if any(low > high for low, high in (*told.plan_s, *told.library_s)):
                 raise ValueError("advice has an interval that ends before it begins")
 
     def _foreign(self, plan: Plan) -> str | None:

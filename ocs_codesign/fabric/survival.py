@@ -14,6 +14,7 @@ from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.components import strong_components
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.progress import counted
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.core.topology import Symmetry, Topology
 from ocs_codesign.schedules.design import measure_topology
 
@@ -191,8 +192,8 @@ class Worst:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Survivability:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Survivability(Brief):
     """A configuration as it is (``intact``) and after every single loss, in order of kinds.
 
     Times are in units of M/B with B the whole egress of a node of the intact topology, so that a

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from ocs_codesign.core.quantities import format_time
 from ocs_codesign.faces.answers.sections import Facts, Recipes, Table
-from ocs_codesign.faces.answers.texts import ASK_FOR_A_MODEL, cost_text, loads_table
+from ocs_codesign.faces.answers.texts import ASK_FOR_A_MODEL, cost_text, loads_table, told_late
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -189,7 +189,7 @@ def _design(design: Design) -> Iterator[Section]:
         ("label", design.label or None),
         ("collective", design.collective.name),
         ("cost", f"{cost_text(design.cost)}, {design.known.value}"),
-        ("schedule", design.maker),
+        ("schedule", told_late(design.maker, design)),
     )
     if design.loads:
         yield loads_table(design.loads)

@@ -165,9 +165,9 @@ class _Reader:
                 options = {str(one.arg): self.value(one.value, depth + 1) for one in named}
                 return self.call(name, values, options)
             case ast.Name(id=name):
-                raise ValueError(
-                    f"{name!r} in a {self.what}: names must be called, as in Complete(4)"
-                )
+                others = "; --graph takes files, verify and simulate take designs"
+                rule = f"{name!r} in a {self.what}: names must be called, as in Complete(4)"
+                raise ValueError(rule + others * (depth == 0 and self.what == "recipe"))
         raise _NotAllowedError(node)
 
     def call(self, name: str, arguments: list[Any], options: dict[str, Any]) -> Any:
@@ -176,11 +176,12 @@ class _Reader:
         if name not in makers:
             from difflib import get_close_matches
 
+            from ocs_codesign.core.networks.registry import NETWORKS
+
             near = get_close_matches(name, makers, n=1)
-            raise ValueError(
-                f"unknown name {name!r} in a {self.what}"
-                + (f": did you mean {near[0]}?" if near else "")
-            )
+            more = ": it makes a network, for optimum, compare and build --network"
+            more = f": did you mean {near[0]}?" if near else more * (name in NETWORKS)
+            raise ValueError(f"unknown name {name!r} in a {self.what}{more}")
         kind = makers[name]
         if name in self.builders:
             arguments = [_graph(value) for value in arguments]
@@ -192,7 +193,9 @@ class _Reader:
         except TypeError:
             count = len(arguments) + len(options)
             given = f"{'these ' * bool(options)}{count} argument{'s' * (count != 1)}"
-            right = f": write it as {name}({kind.samples[-1]})" if hasattr(kind, "samples") else ""
+            right = f": it takes {', '.join(signature(kind).parameters)}"
+            if hasattr(kind, "samples"):
+                right = f": write it as {name}({kind.samples[-1]})"
             raise ValueError(f"{name} does not take {given}{right}") from None
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ocs_codesign.core.network import Network
 
 
-MAX_ENUMERATED = 2_000_000
+MAX_ENUMERATED, MAX_UNITS = 2_000_000, 2**20
 _CLOSE = 1e-9
 
 
@@ -88,6 +88,8 @@ class _Space:
                 raise ValueError(f"dimension {dim} is fixed to what is no whole number of units")
         self.total = None if problem.total_Bps is None else floor(problem.total_Bps / unit)
         self.most = [self._most(dim) for dim in _dims(problem)]
+        if max(self.most) > MAX_UNITS:
+            raise ValueError(f"more than {MAX_UNITS} units to share: take larger ones")
         if any(most < least for most, least in zip(self.most, self.least, strict=True)) or (
             self.total is not None and self.total < sum(self.least)
         ):

@@ -172,6 +172,15 @@ class Design(Shown):
         return self.cost.t_b == self.bound.t_b
 
     @property
+    def late(self) -> bool:
+        """Whether items arrive later than their distance, as a search for late arrivals found.
+
+        >>> measure("Late(AffineSpliced(61, 3, (0, 22, 24, 2)), 4, 100000, 0)").late
+        True
+        """
+        return is_late(" ".join(map(repr, self.recipes)), self.maker)
+
+    @property
     def moore_optimal(self) -> bool:
         """Whether the number of steps meets the directed Moore bound."""
         return self.cost.steps == self.bound.steps
@@ -187,6 +196,15 @@ class Design(Shown):
             self.recipes,
             self.loads + allgather.loads,
         )
+
+
+def is_late(recipe: str, maker: str) -> bool:
+    """Whether the schedule of a recipe's text, or a half of it, is one of late arrivals.
+
+    >>> is_late("Line(Late(Complete(40), 2, 9, 1))", "bfb+expansion"), is_late("Cube()", "bfb")
+    (True, False)
+    """
+    return maker.startswith("late") or ("Late(" in recipe and EXPANSION in maker.split("+"))
 
 
 def of_halves(collective: Collective, scatter: Design, gather: Design) -> Design:

@@ -25,6 +25,7 @@ import numpy as np
 
 from ocs_codesign.core.circuits import Activity, PlaneChange
 from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.verification.schedules import EXACTLY_ONCE, replay_sends, verify
 from ocs_codesign.verification.sends import Witness, sends_of
 
@@ -50,8 +51,8 @@ TOO_LATE = "this circuit comes up after the last send"
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ProgramVerdict:
+@dataclass(frozen=True, slots=True, repr=False)
+class ProgramVerdict(Brief):
     """What the replay found: cost and changes of circuits recomputed, and the first witness if any.
 
     ``max_loads`` are those of a ``Verdict``. ``changes`` are sorted by (step, plane); those of step

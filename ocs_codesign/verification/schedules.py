@@ -29,6 +29,7 @@ from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.demand import COPY, MOVE, SUM
 from ocs_codesign.core.schedule import Schedule
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.verification import kernels
 from ocs_codesign.verification.sends import (
     FORWARD_ONLY,
@@ -70,8 +71,8 @@ _RULES = {
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Verdict:
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict(Brief):
     """What the replay found: the cost recomputed from the sends, and the first witness if any.
 
     ``max_loads`` are the largest link loads of the steps in shards (in an all-to-all in pieces,

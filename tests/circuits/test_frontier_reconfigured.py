@@ -15,7 +15,7 @@ from ocs_codesign.circuits.frontier import (
     best_static,
     break_even_of,
     factor_options,
-    factored_allreduces,
+    factored,
     factored_cost,
     messages_that_pay,
     most_saved_s,
@@ -30,7 +30,7 @@ from ocs_codesign.circuits.programs.designs import build_sequence
 from ocs_codesign.circuits.programs.gather import sequence_alltoall, sequence_gather
 from ocs_codesign.circuits.sequences import search_sequences, window_loads, window_sequence
 from ocs_codesign.core.bounds import bound
-from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.cost import Cost, CostModel
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.graphs.families.shifts import DeBruijn
@@ -150,13 +150,17 @@ def copies(nodes, factors):
         yield Topology(nodes, *ends)
 
 
+@pytest.mark.parametrize("collective", GATHERING)
 @pytest.mark.parametrize(("nodes", "degree"), [(9, 2), (16, 4), (27, 2), (36, 3), (64, 2)])
-def test_products_are_what_verified_programs_take(nodes, degree):
-    found = factored_allreduces(nodes, degree)
+def test_products_are_what_verified_programs_take(collective, nodes, degree):
+    found = factored(nodes, degree, collective=collective)
     assert found
+    halves = len(collective.halves())
+    order = -1 if collective == Collective.ALLGATHER else 1
     for factors in found:
-        steps = [factor.cost.steps // 2 for factor in factors]
-        design = build_sequence(list(copies(nodes, factors)), "allreduce", steps)
+        steps = [factor.cost.steps // halves for factor in factors][::order]
+        graphs = list(copies(nodes, factors))[::order]
+        design = build_sequence(graphs, collective.name, steps)
         num_configurations = design.verdict.num_configurations
         cost = replace(design.cost, num_configurations=num_configurations)
         assert cost == factored_cost(factors)
@@ -197,7 +201,7 @@ def test_factors_use_all_ports():
     for nodes, degree in ((2, 4), (3, 4), (4, 4), (5, 4), (3, 3)):
         for factor in factor_options(nodes, degree):
             assert (factor.recipe.num_nodes, factor.recipe.degree) == (nodes, degree)
-    assert factored_allreduces(7, 2) == []
+    assert factored(7, 2) == []
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ USAGE = [
     (["fabric", "chek"], "No such command 'chek': did you mean check? (try 'ocs-codesign fabric"),
     (["cost", "Complete(4)", "--message"], "'--message' needs a value (try 'ocs-codesign cost"),
     (["cost", "Complete(4)", "--wide=3"], "'--wide' takes no value"),
-    (["plan", "--nodes", "x"], "'--nodes': 'x' is not a whole number of at least 2 (try"),
+    (["plan", "--nodes", "x"], "'--nodes': 'x' is not a whole number from 2 to 1048576 (try"),
     (["catalogue", "export"], "Missing option '--format': one of csv, parquet, json (try"),
     (["frontier"], "Missing option '--nodes'"),
     (["frontier", "--nodes", "x", "--degree", "4"], "'x' is not a range"),

@@ -76,6 +76,7 @@ def test_json_has_exactly_this_form(capsys):
         "bw_optimal": False,
         "moore_optimal": False,
         "schedule": "bfb",
+        "late": False,
         "reverse_symmetric": True,
         "allgather": {"steps": 6, "t_b": "261/256"},
         "reduce_scatter": {"steps": 7, "t_b": "261/256"},
@@ -188,6 +189,23 @@ def test_a_failing_plot_writes_nothing(capsys, tmp_path, monkeypatch):
     assert main([*ASK, "--plot", str(picture), "--json", str(data)]) == 2
     assert capsys.readouterr().err == "Error: no ink\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_whether_a_design_is_late_is_said_wherever_it_is_told(capsys, tmp_path):
+    """By frontier, catalogue, cost and build, in JSON and in words; BFB's are not."""
+    size = ["--nodes", "61", "--degree", "4"]
+    for command in (["frontier", *size], ["catalogue", "find", *size]):
+        assert main([*command, "--json", "-"]) == 0
+        designs = json.loads(capsys.readouterr().out)["candidates"]
+        assert [design["late"] for design in designs] == [False, True, False]
+        assert main(command) == 0
+        assert [", late " in row for row in capsys.readouterr().out.splitlines()].count(True) == 1
+    for moves in (0, 20_000):
+        recipe = f"Late(AffineSpliced(61, 3, (0, 22, 24, 2)), 4, {moves}, 0)"
+        for more in (["cost"], ["build", "--out", str(tmp_path / str(moves))]):
+            assert main([*more, recipe, "--json", "-"]) == 0
+            assert json.loads(capsys.readouterr().out)["late"] == (moves > 0)
+    assert measure(recipe).late
 
 
 @pytest.mark.parametrize("collective", [kind.name for kind in GATHERING])

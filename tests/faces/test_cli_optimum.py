@@ -74,7 +74,7 @@ def test_a_cut_that_proves_nothing_is_not_shown(capsys, tmp_path):
     ("network", "rule"),
     [
         ("a100(99999999999)", "multiply to 99999999999, at most"),
-        ("a100()", "a100 does not take 0 arguments"),
+        ("a100()", "a100 does not take 0 arguments: it takes num_boxes"),
         ("a101(2)", "unknown name 'a101' in a network: did you mean a100?"),
         ("a100(2", "no such file or directory"),
         ("boxes(2, 2, 3, inner=__import__('os'))", "__import__"),

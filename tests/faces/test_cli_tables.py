@@ -96,6 +96,18 @@ def test_every_command_has_its_tables_as_csv_and_takes_ranges(name):
             ), option
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_no_whole_number_is_without_an_end(name):
+    for option in EVERY[name].params:
+        if isinstance(option.type, type(click.INT)) and "--seed" not in option.opts:
+            context = click.Context(EVERY[name], resilient_parsing=True)
+            try:
+                EVERY[name].parse_args(context, [option.opts[-1], "9" * 25])
+            except click.BadParameter:
+                continue
+            assert context.params[option.name] is None
+
+
 def test_csv_has_all_rows_of_the_first_table(capsys, tmp_path):
     file = tmp_path / "losses.csv"
     assert main(["optimum", "a100(4)", "--losses", "--no-allreduce", "--csv", str(file)]) == 0

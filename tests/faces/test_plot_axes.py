@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
@@ -16,7 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from plot_samples import ONE_PANEL, PANELS, functions
 
-from ocs_codesign.faces.pictures.drawing import bar_colour, panels_in
+from ocs_codesign.faces.pictures.drawing import bar_colour, panels_in, plain_log
 
 FUNCTIONS = functions()
 ARGUMENTS = {**ONE_PANEL, **{name: arguments for name, (_, arguments) in PANELS.items()}}
@@ -137,6 +138,19 @@ def look(handle):
         colours = handle.get_color(), handle.get_markerfacecolor()
         return *colours, handle.get_marker(), str(handle._unscaled_dash_pattern)
     return tuple(np.ravel(handle.get_facecolor())), handle.get_hatch()
+
+
+@pytest.mark.parametrize(
+    ("high", "digits"), [(3e4, (1, 1.5, 2, 3, 5)), (1e12, (1, 2, 5)), (9, (1,))]
+)
+def test_numbers_of_a_long_axis_are_apart(high, digits):
+    figure = Figure(figsize=(8, 4))
+    axes = figure.subplots()
+    axes.plot([1, 2], [1, high])
+    plain_log(axes, "y", digits)
+    figure.draw_without_rendering()
+    boxes = [each.get_window_extent() for each in axes.get_yticklabels() if each.get_text()]
+    assert all(below.y1 < above.y0 for below, above in pairwise(boxes))
 
 
 def test_colours_are_not_taken_twice():

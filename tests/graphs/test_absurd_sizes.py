@@ -116,6 +116,8 @@ def test_absurd_sizes_are_refused_or_answered_by_counting():
         ("verify", "Hypercube(40)"),
         ("topology", "Circulant(9999991, (1, 2))"),
         ("compare", "star(100000000, 1)"),
+        ("frontier", "--nodes", "1-1048576", "--degree", "1-1048576"),
+        ("catalogue", "gaps", "--nodes", "65-1000000", "--degree", "2-4"),
     ],
 )
 def test_commands_refuse_absurd_sizes(monkeypatch, capsys, tmp_path, command):

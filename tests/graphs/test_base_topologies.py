@@ -55,7 +55,8 @@ def test_declared_facts_are_what_the_package_finds(name):
     for collective in ("allgather", "reduce-scatter"):
         cost = measure_topology(topology, collective).cost
         assert (cost.steps, cost.t_b) == (entry.steps, entry.t_b)
-    assert entry.t_b == Fraction(entry.nodes - 1, entry.nodes)
+    is_optimal = entry.t_b == Fraction(entry.nodes - 1, entry.nodes)
+    assert is_optimal == (name != "delorme")  # the largest known of five steps; 94/91
 
 
 def test_recipe_takes_label_and_cost_from_the_index():

@@ -145,6 +145,9 @@ def test_what_cannot_be_divided():
         allocate(BudgetProblem([[1, 1]], total_Bps=1), Objective.TIME_COST)
     with pytest.raises(ValueError, match="fewer units than dimensions"):
         allocate_units(BudgetProblem([[1, 1]], total_Bps=1), 1)
+    for limit in ({"total_Bps": 1e25}, {"money": 1e25, "price": [1, 1]}):
+        with pytest.raises(ValueError, match="more than 1048576 units to share: take larger"):
+            allocate_units(BudgetProblem([[1, 1]], **limit), 1)
     with pytest.raises(ValueError, match="no whole number of units"):
         allocate_units(BudgetProblem([[1, 1]], total_Bps=9, fixed={0: Fraction(3, 2)}), 1)
     with pytest.raises(ValueError, match="unknown collective 'broadcast'"):

@@ -312,13 +312,17 @@ def test_faster_parts_and_dead_times_that_would_pay():
 
 @pytest.mark.parametrize("ports", [1, 2])
 def test_a_torus_and_a_ring_join_servers(ports):
-    """A division that stays inside a server is no torus: the row says that there is none."""
-    plan = codesign(TrainedModel("sample", replace(MODEL, batch=4)), cluster(4, ports), ("fifo",))
-    for one in plan.baselines[:2]:
+    """A division that stays inside a server is no torus, and does not end the search for one."""
+    slow = replace(cluster(4, ports), port_Bps=Fraction(10**6))
+    plan = codesign(TrainedModel("sample", replace(MODEL, batch=4)), slow, ("fifo",))
+    assert not plan.best.candidate.placement.optical
+    for one in plan.baselines[:3]:
         if one.outcome is None:
+            assert (one.name, ports) == ("torus", 1)
             assert one.note == f"no division has servers that make a {one.name} of these ports"
         else:
             assert one.outcome.candidate.placement.optical
+            assert one.outcome.period_s >= plan.best.period_s
 
 
 def test_torus_and_ring_join_a_ranking_that_ended_too_early():

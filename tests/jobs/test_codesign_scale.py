@@ -19,6 +19,7 @@ from ocs_codesign.jobs.cluster_design.cluster import (
     PortPrices,
     SearchSpace,
     TrainedModel,
+    cheapest_fat_tree,
     divisions,
     fat_tree_of,
     memory_bytes,
@@ -283,10 +284,10 @@ def test_fat_trees_are_of_whole_switches_and_do_not_block(num_ends):
 def test_a_rival_has_planes_copper_and_whole_switches():
     """1,024 accelerators of four ports: 192 switches in planes of two tiers, not 320 in three."""
     prices = PortPrices(*map(Fraction, (520, 99, 659, 187, 130)))
-    each, tree = prices.fat_tree(1024, 4)
+    each, tree = cheapest_fat_tree(prices, 1024, 4)
     assert (tree.tiers, tree.planes * tree.switches) == (2, 192)
     assert 4096 * (each - 659 - 130) == 192 * 64 * 187 + 2 * tree.planes * tree.links * 99
     assert fat_tree_of(4096).switches == 320
-    least, alone = prices.fat_tree(16, 4)  # one switch has room for the ports of all
+    least, alone = cheapest_fat_tree(prices, 16, 4)  # one switch has room for the ports of all
     assert (alone.planes, alone.switches, least) == (1, 1, 659 + 130 + 187)
     assert prices.optical(4096, 384) == 659 + 99 + Fraction(520 * 11 * 384, 4096)

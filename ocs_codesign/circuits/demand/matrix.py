@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, final
 import numpy as np
 
 from ocs_codesign.core.quantities import exact
+from ocs_codesign.core.shown import Brief
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,8 +126,8 @@ def _number(entry: Any, place: str) -> Fraction | int:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class DemandPlan:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DemandPlan(Brief):
     """Configurations that serve a demand, in the order in which each switch makes them.
 
     Configuration k is made on switch ``switch[k]`` (int32), which takes ``delta_s``, and then holds

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.circuits.legs.ticks import Ticks, is_finite, read_numbers, to_ticks
+from ocs_codesign.core.shown import Brief
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +56,8 @@ class LegRun:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class LegPlan:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LegPlan(Brief):
     """The topology of every step (int32, S) and exactly what it costs, in the problem's unit.
 
     ``working`` is the cost of all steps, ``switching`` of all switches beyond the gaps, ``hidden``

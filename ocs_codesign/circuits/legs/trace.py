@@ -25,6 +25,7 @@ from ocs_codesign.circuits.legs.plan import (
 )
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.quantities import exact
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.verification.plans import check_plan
 
 if TYPE_CHECKING:
@@ -364,8 +365,8 @@ _WORK = 10**8
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class TracePlan:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TracePlan(Brief):
     """A trace on a fabric that can hold several designs, planned in hindsight and without.
 
     ``problem`` has a topology for every option and a step for every collective, in seconds.

@@ -30,6 +30,7 @@ from ocs_codesign.circuits.planes.uses import (
 from ocs_codesign.core.circuits import Activity, Interval, PlaneChange, Timeline
 from ocs_codesign.core.lp import Options, Status, exact_vertex, solve
 from ocs_codesign.core.quantities import exact, exact_time
+from ocs_codesign.core.shown import Brief
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -159,8 +160,8 @@ class PlaneProblem:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class PlanePlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class PlanePlan(Brief):
     """How the planes serve the steps in ``total_s`` seconds, and the least that is proven.
 
     ``usage[i]`` are the planes that serve step i. No plan takes less than ``lower_bound_s``;

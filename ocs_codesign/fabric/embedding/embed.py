@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.core.given import as_topology
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.fabric.embedding.cables import (
     Partition,
@@ -188,8 +189,8 @@ class Prefer(Enum):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Embedding:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Embedding(Brief):
     """A configuration of a fabric that makes a topology, and what is known about its planes.
 
     ``partition`` says for every plane of the fabric how it is spread over its switches, None if it

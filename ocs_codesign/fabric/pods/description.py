@@ -6,10 +6,16 @@ import re
 import tomllib
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ocs_codesign.core.files.archives import read_limited
+from ocs_codesign.core.files.atomic import decoded, errors_at
 from ocs_codesign.core.files.plain_text import read_plain_text
+from ocs_codesign.core.files.records import RecordLayout, count_to
+from ocs_codesign.core.shown import shown
 from ocs_codesign.graphs.families.pods import Pod, PodLattice, PodSlice, cube_of
 from ocs_codesign.graphs.text import parse
 
@@ -19,15 +25,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 2**22
 TPU_V4 = "tpu-v4"
-_KEYS = {
-    "cube": "the chips along every edge of a cube",
-    "cubes": "a number of cubes",
-    "hosts_of_a_cube": "a number of hosts",
-    "largest_slice": "a number of cubes",
-    "switch_ports": "a number of ports",
-    "arrangement": "the cubes along every edge of their arrangement",
-}
-_NEEDED = ("cube", "cubes", "hosts_of_a_cube")
 
 
 class PodDescription(NamedTuple):
@@ -37,30 +34,51 @@ class PodDescription(NamedTuple):
     be a box of them, ``sources`` where numbers are from, by their key.
     """
 
-    name: str
     cube: tuple[int, ...]
     cubes: int
     hosts_of_a_cube: int
-    largest_slice: int
-    switch_ports: int | None
-    arrangement: tuple[int, ...] | None
-    sources: Mapping[str, str]
+    largest_slice: int = 0
+    switch_ports: int | None = None
+    arrangement: tuple[int, ...] | None = None
+    name: str = ""
+    sources: Mapping[str, str] = MappingProxyType({})
 
     @property
     def num_switches(self) -> int:
         """Switches: one a dimension and position of its face."""
         return cube_of(self.cube).num_switches
 
+    def check_cubes(self, cubes: int) -> None:
+        """ValueError for a slice of so many cubes if it is too large."""
+        if cubes > self.largest_slice:
+            most = f"the largest of {self.name} has {self.largest_slice}"
+            raise ValueError(f"a slice of {cubes} cubes: {most}")
+
     def checked(self, pod: Pod) -> Pod:
         """A slice of this pod; ValueError if it is of other cubes or of too many."""
         if pod.cube != self.cube:
             raise ValueError(f"a slice of cubes {pod.cube}: those of {self.name} are {self.cube}")
-        if pod.num_cubes > self.largest_slice:
-            raise ValueError(
-                f"a slice of {pod.num_cubes} cubes: the largest of {self.name} has "
-                f"{self.largest_slice}"
-            )
+        self.check_cubes(pod.num_cubes)
         return pod
+
+
+def _sides(value: Any, name: str) -> tuple[int, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is {shown(value)}: it must be a list of whole numbers")
+    return tuple(_WHOLE(each, name) for each in value)
+
+
+_WHOLE = count_to(2**20)
+_LAYOUT: RecordLayout[PodDescription] = RecordLayout(
+    whole="pod",
+    record="pod",
+    fields={key: (key, _sides) for key in ("cube", "arrangement")}
+    | {key: (key, _WHOLE) for key in ("cubes", "hosts_of_a_cube", "largest_slice", "switch_ports")},
+    required=("cube", "cubes", "hosts_of_a_cube"),
+    make=PodDescription,
+    most=1,
+    other="",
+)
 
 
 def load_pod(name: str) -> PodDescription:
@@ -76,44 +94,36 @@ def load_pod(name: str) -> PodDescription:
     if not Path(name).is_file():
         raise ValueError(f"no pod is named {name!r}: known are {', '.join(known)}, or give a file")
     try:
-        given = tomllib.loads(read_limited(Path(name), MAX_BYTES).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{name} is not TOML ({error})") from None
+        given = tomllib.loads(decoded(read_limited(Path(name), MAX_BYTES), name))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{name}: this is no TOML: {error}") from None
     return _described(name, given)
 
 
 def _described(name: str, given: dict[str, Any]) -> PodDescription:
     """The pod of a table; a value alone or beside its source."""
-    unknown, missing = sorted(given.keys() - _KEYS), [key for key in _NEEDED if key not in given]
-    if unknown or missing:
-        text = f"has {unknown[0]!r}, which" if unknown else f"has no {missing[0]!r}, which"
-        rule = f"is none of {', '.join(_KEYS)}" if unknown else "every pod has"
-        raise ValueError(f"{name}: a pod that {text} {rule}")
-    values: dict[str, Any] = {}
-    sources = {}
-    for key, told in given.items():
-        has_source = isinstance(told, list) and len(told) == 2 and isinstance(told[1], str)
-        values[key] = told[0] if has_source else told
-        if has_source:
-            sources[key] = told[1]
-        many = key in ("cube", "arrangement")
-        numbers = values[key] if many else [values[key]]
-        if not isinstance(numbers, list) or not all(
-            type(each) is int and 0 < each <= 2**20 for each in numbers
-        ):
-            raise ValueError(f"{name}: {key} is {values[key]!r}: it must be {_KEYS[key]}")
-    cube, cubes = tuple(values["cube"]), values["cubes"]
-    cube_of(cube)
-    ports, box = values.get("switch_ports"), values.get("arrangement")
-    if ports is not None and ports < 2 * cubes:
-        raise ValueError(
-            f"{name}: switch 0:0 has {ports} ports: {cubes} cubes have a + and a - port on each"
-        )
-    if box is not None and (len(box) != 3 or prod(box) != cubes):
-        raise ValueError(f"{name}: an arrangement of {box} is not of {cubes} cubes in 3 dimensions")
-    largest = min(values.get("largest_slice", cubes), cubes)
-    hosts = values["hosts_of_a_cube"]
-    return PodDescription(name, cube, cubes, hosts, largest, ports, box and tuple(box), sources)
+    sourced = {
+        key: told
+        for key, told in given.items()
+        if isinstance(told, list) and len(told) == 2 and isinstance(told[1], str)
+    }
+    values = given | {key: value for key, (value, _) in sourced.items()}
+    with errors_at(name):
+        _LAYOUT.check_names(list(values), "the pod")
+        pod = _LAYOUT.record_of(values)
+        cube_of(pod.cube)
+        box, ports = pod.arrangement, pod.switch_ports
+        if ports is not None and ports < 2 * pod.cubes:
+            raise ValueError(
+                f"switch 0:0 has {ports} ports: {pod.cubes} cubes have a + and a - port on each"
+            )
+        if box is not None and (len(box) != 3 or prod(box) != pod.cubes):
+            raise ValueError(f"an arrangement of {box} is not of {pod.cubes} cubes in 3 dimensions")
+    return pod._replace(
+        name=name,
+        largest_slice=min(pod.largest_slice or pod.cubes, pod.cubes),
+        sources={key: source for key, (_, source) in sourced.items()},
+    )
 
 
 _SHAPE = re.compile(r"([0-9]{1,6}(?:x[0-9]{1,6})*)(_twisted|_untwisted)?")
@@ -160,29 +170,20 @@ def is_twistable(sides: tuple[int, ...]) -> bool:
     >>> is_twistable((4, 4, 8)), is_twistable((8, 16, 16)), is_twistable((4, 4, 16))
     (True, True, False)
     """
-    return len(sides) == 3 and sides in {
-        (sides[0], sides[0], 2 * sides[0]),
-        (sides[0], 2 * sides[0], 2 * sides[0]),
-    }
+    return sides[1:] in {(sides[0], 2 * sides[0]), (2 * sides[0], 2 * sides[0])}
 
 
 def _of_shape(sides: tuple[int, ...], twisted: bool, pod: PodDescription) -> PodLattice:
-    named = "x".join(map(str, sides))
+    named, rows = "x".join(map(str, sides)), np.diag(sides)
     if len(sides) != len(pod.cube):
         raise ValueError(f"{named}: slices of {pod.name} have {len(pod.cube)} sides")
-    rows = [[side if i == j else 0 for j in range(len(sides))] for i, side in enumerate(sides)]
     if twisted:
         if not is_twistable(sides):
             raise ValueError(f"{named} has no twist: k x k x 2k and k x 2k x 2k have")
-        k = sides[0]
-        two = sides[1] == 2 * k
-        rows = [[k, k if two else 0, k], [0, sides[1], 0 if two else k], [0, 0, 2 * k]]
-    if 0 in sides or any(x % edge for row in rows for x, edge in zip(row, pod.cube, strict=True)):
+        rows[0, 2] = rows[(1, 2) if sides[0] == sides[1] else (0, 1)] = sides[0]
+    if 0 in sides or (rows % pod.cube).any():
         raise ValueError(f"{named}: sides are multiples of the cube's, {pod.cube}")
-    in_cubes = tuple(
-        tuple(x // edge for x, edge in zip(row, pod.cube, strict=True)) for row in rows
-    )
-    return PodLattice(pod.cube, in_cubes)
+    return PodLattice(pod.cube, tuple(map(tuple, (rows // pod.cube).tolist())))
 
 
 def _read(path: str, pod: PodDescription) -> PodSlice:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from fractions import Fraction
 from itertools import permutations, product
 from math import comb, prod
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ocs_codesign.core.files.archives import read_limited
+from ocs_codesign.core.files.records import RecordLayout, count_to, parse_records
 from ocs_codesign.core.lp import LinearProgram, Options, Status, solve
 from ocs_codesign.core.topology import starts_of
 from ocs_codesign.fabric.pods.description import MAX_BYTES
@@ -55,30 +55,30 @@ class Packing(NamedTuple):
         return sum(len(each.cubes) for each in self.placed)
 
 
+def _shape(value: Any, name: str) -> tuple[int, ...]:
+    return tuple(count_to(2**20)(edge, name) for edge in str(value).split("x"))
+
+
+_LAYOUT: RecordLayout[PodJob] = RecordLayout(
+    whole="list of jobs",
+    record="job",
+    fields={
+        "shape": ("shape", _shape),
+        "most": ("most", count_to(2**20, least=0)),
+        "job": ("name", lambda value, _: str(value)),
+    },
+    required=("shape", "most"),
+    make=lambda shape, most, name="": PodJob(name, shape, most),
+    most=2**16,
+    other="about",
+)
+
+
 def read_jobs(path: str) -> list[PodJob]:
     """Jobs of a CSV file with the columns shape, such as 1x2x2 cubes, most, and perhaps job."""
-    text = read_limited(Path(path), MAX_BYTES).decode("utf-8", "replace")
-    rows = list(csv.reader(text.splitlines()))
-    names = [name.strip().lower() for name in rows[0]] if rows else []
-    if not {"shape", "most"} <= set(names) <= {"shape", "most", "job"}:
-        raise ValueError(f"{path}: the first line names the columns shape, most and perhaps job")
-    found = []
-    for number, row in enumerate(rows[1:], 2):
-        if not row:
-            continue
-        told = dict(zip(names, map(str.strip, row), strict=False))
-        sides = told.get("shape", "").split("x")
-        most = told.get("most", "")
-        numbers = [*sides, most]
-        if len(row) != len(names) or not all(
-            each.isascii() and each.isdigit() and len(each) < 7 for each in numbers
-        ):
-            raise ValueError(f"{path}, line {number}: a row is a shape such as 1x2x2 and a number")
-        shape = tuple(map(int, sides))
-        if 0 in shape:
-            raise ValueError(f"{path}, line {number}: a shape has no cubes")
-        found.append(PodJob(told.get("job") or f"line {number}", shape, int(most)))
-    return found
+    data = read_limited(Path(path), MAX_BYTES)
+    found, _ = parse_records(data, path, _LAYOUT, is_json=path.lower().endswith(".json"))
+    return [job if job.name else job._replace(name=place) for place, job in found]
 
 
 def pack_anywhere(jobs: Sequence[PodJob], pod: PodDescription, failed: Collection[int]) -> Packing:
@@ -121,24 +121,22 @@ def pack_boxes(
     columns = [
         (number, box)
         for number, job in enumerate(jobs)
-        for box in _boxes(job.shape, _arrangement(pod), wrap)
+        for box in _boxes(job.shape, pod, wrap)
         if free.issuperset(box)
     ]
     if not columns:
         return Packing((), len(free), "no box is free")
-    cubes = sorted(free)
-    rows = [[i for i, (_, box) in enumerate(columns) if cube in box] for cube in cubes]
-    rows += [
-        [i for i, (job, _) in enumerate(columns) if job == number] for number in range(len(jobs))
-    ]
-    ends = [1.0] * len(cubes) + [float(job.most) for job in jobs]
+    inside = np.zeros((pod.cubes + len(jobs), len(columns)))  # a row a cube, then one a job
+    for column, (number, box) in enumerate(columns):
+        inside[[*box, pod.cubes + number], column] = 1.0
+    row, index = np.nonzero(inside)
     program = LinearProgram(
-        np.array([-float(len(box)) for _, box in columns]),
-        starts_of(np.array([len(row) for row in rows])),
-        np.array([i for row in rows for i in row], dtype=np.int64),
-        np.ones(sum(map(len, rows))),
-        np.full(len(rows), -np.inf),
-        np.array(ends),
+        -inside[: pod.cubes].sum(axis=0),
+        starts_of(np.bincount(row, minlength=len(inside))),
+        index,
+        np.ones(len(index)),
+        np.full(len(inside), -np.inf),
+        np.append(np.ones(pod.cubes), [float(job.most) for job in jobs]),
         np.zeros(len(columns)),
         np.ones(len(columns)),
         np.ones(len(columns), dtype=bool),
@@ -161,34 +159,23 @@ def _working(pod: PodDescription, failed: Collection[int]) -> list[int]:
     return sorted(set(range(pod.cubes)) - set(failed))
 
 
-def _arrangement(pod: PodDescription) -> tuple[int, ...]:
-    if pod.arrangement is None:
+def _boxes(shape: tuple[int, ...], pod: PodDescription, wrap: bool) -> list[tuple[int, ...]]:
+    """All boxes of a shape in the arrangement, each once, as the numbers of their cubes."""
+    sides = pod.arrangement
+    if sides is None:
         raise ValueError(f"{pod.name} has no arrangement of cubes, which boxes need")
-    return pod.arrangement
-
-
-def _boxes(shape: tuple[int, ...], sides: tuple[int, ...], wrap: bool) -> list[tuple[int, ...]]:
-    """All boxes of a shape in an arrangement, each once, as the numbers of their cubes."""
     if len(shape) != len(sides):
         raise ValueError(f"a box of shape {'x'.join(map(str, shape))}: it has {len(sides)} sides")
     found = set()
     for turned in set(permutations(shape)):
-        if any(edge > side for edge, side in zip(turned, sides, strict=True)):
+        room = [side - edge for edge, side in zip(turned, sides, strict=True)]
+        if min(room) < 0:
             continue
-        for corner in product(*map(range, sides)):
-            if not wrap and any(
-                at + edge > side for at, edge, side in zip(corner, turned, sides, strict=True)
-            ):
-                continue
-            inside = product(*map(range, turned))
-            cubes = [
-                sum(
-                    (at + step) % side * prod(sides[:i])
-                    for i, (at, step, side) in enumerate(zip(corner, steps, sides, strict=True))
-                )
-                for steps in inside
-            ]
-            found.add(tuple(sorted(cubes)))
+        steps = np.indices(turned).reshape(len(sides), -1)
+        for corner in product(*map(range, sides if wrap else [each + 1 for each in room])):
+            at = tuple(steps + np.array(corner)[:, None])
+            cubes = np.ravel_multi_index(at, sides, mode="wrap", order="F")
+            found.add(tuple(sorted(cubes.tolist())))
     return sorted(found)
 
 
@@ -207,13 +194,8 @@ def goodput(pod: PodDescription, cubes: int, availability: Fraction) -> Fraction
             "time: cubes are 1 to all, the availability is from 0 to 1"
         )
     works, total = availability**pod.hosts_of_a_cube, pod.cubes
-    return (
-        sum(
-            (
-                comb(total, up) * works**up * (1 - works) ** (total - up) * (up // cubes * cubes)
-                for up in range(total + 1)
-            ),
-            Fraction(0),
-        )
-        / total
+    parts = (
+        comb(total, up) * works**up * (1 - works) ** (total - up) * (up // cubes * cubes)
+        for up in range(total + 1)
     )
+    return sum(parts, Fraction(0)) / total

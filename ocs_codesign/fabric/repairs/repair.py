@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.embedding.cables import can_carry, double_cover_blocks, pack
@@ -275,8 +276,8 @@ class JoinedPorts:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Repair:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Repair(Brief):
     """The new configuration, whose light was followed, and the way to it.
 
     ``moves`` are in an order in which every port is empty when something is plugged in. First the

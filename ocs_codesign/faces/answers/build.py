@@ -23,7 +23,9 @@ from ocs_codesign.faces.answers.texts import (
     loads_table,
     model_text,
     t_b_text,
+    told_late,
 )
+from ocs_codesign.schedules.design import is_late
 from ocs_codesign.schedules.paths.tables import dependency_cycle
 
 if TYPE_CHECKING:
@@ -211,6 +213,7 @@ def _cell(choice: Choice, one: Contender) -> str:
 
 made(
     "build.built",
+    late=lambda record, *_: is_late(record["recipe"] or "", record["schedule"]),
     t_b_bound=lambda _, made: None if made.exact is not None else made.bound,
     choices=lambda _, made: made.choices or None,
     forest=lambda _, made: (
@@ -246,7 +249,7 @@ def built_sections(
         ("bound of this graph", least and graph_bound_text(design.cost, least, design.collective)),
         ("proof", proof or None),
         ("trees", None if made.height is None else _trees_text(made.height, made.loss)),
-        ("schedule", f"{maker}, {record['num_sends']:,} sends"),
+        ("schedule", f"{told_late(maker, design)}, {record['num_sends']:,} sends"),
         ("chunks a shard", record["num_chunks"]),
         ("saved in", directory),
     )

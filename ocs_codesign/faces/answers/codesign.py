@@ -190,10 +190,10 @@ def _beside(plan: CodesignPlan) -> Iterator[str]:
             continue
         name = one.name
         if one.outcome.candidate.joining is Joining.FAT_TREE:
-            share = 100 * float(plan.cluster.fat_tree_share)
-            name += (
-                f" of equal cost ({plan.cluster.fat_tree.text}), at {share:.0f} % of the bandwidth,"
-            )
+            tree, share = plan.cluster.fat_tree, 100 * float(plan.cluster.fat_tree_share)
+            built = f"{counted(tree.planes, 'plane')} of {counted(tree.tiers, 'tier')}"
+            switches = f"{tree.planes * tree.switches} switches"
+            name += f" of equal cost ({built}, {switches}), at {share:.0f} % of the bandwidth,"
         note = f" ({one.note})" if one.note else ""
         parts.append(f"{name} takes {_more(one.outcome, plan.best)}{note}")
     if parts:

@@ -22,6 +22,7 @@ from ocs_codesign.faces.answers.texts import (
     model_text,
     optimality,
     t_b_text,
+    told_late,
 )
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def measured_sections(subject: Subject, costs: Costs) -> Iterator[Section]:
         ("optimal", optimality(costs.bw_optimal, costs.moore_optimal)),
         ("allgather", cost_text(design.cost_of(Collective.ALLGATHER))),
         ("reduce-scatter", cost_text(design.cost_of(Collective.REDUCE_SCATTER))),
-        ("schedule", design.maker),
+        ("schedule", told_late(design.maker, design)),
         ("chunks a shard", design.num_chunks),
     )
     least = costs.topology_bound

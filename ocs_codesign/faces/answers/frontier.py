@@ -16,6 +16,7 @@ from ocs_codesign.faces.answers.texts import (
     model_text,
     optimality,
     t_b_text,
+    told_late,
 )
 from ocs_codesign.graphs.expansions.edits import Excise, Insert, Swap
 from ocs_codesign.graphs.expansions.reverse import Transpose
@@ -92,7 +93,7 @@ def _row(entry: Entry, collective: Collective) -> tuple[str, ...]:
         f"{float(cost.t_b):.6g}",
         _entry_above_bound(entry) if collective == Collective.ALLGATHER else "-",
         optimality(entry.is_bw_optimal(collective), entry.is_moore_optimal(collective)),
-        "measured" if entry.measured else "predicted",
+        told_late("measured" if entry.measured else "predicted", entry),
         handle(entry.recipe),
         entry.label,
     )
@@ -172,7 +173,7 @@ def known_sections(entry: Entry, origin: Provenance | None) -> Iterator[Section]
         ("reduce-scatter", cost_text(entry.reduce_scatter)),
         ("all-to-all", None if entry.alltoall is None else f"t_b {t_b_text(entry.alltoall)}"),
         ("optimal", optimality(entry.is_bw_optimal(), entry.is_moore_optimal())),
-        ("schedule", entry.schedule),
+        ("schedule", told_late(entry.schedule, entry)),
         ("found by", "-" if origin is None else origin.command),
         ("version", "-" if origin is None else origin.version),
         ("time spent", "-" if origin is None else f"{origin.time_spent_s} s"),
@@ -408,7 +409,7 @@ def _candidates(
         time=lambda design: () if asked is None else asked.times_s(design.cost),
         halves=lambda design: [f"{cost.steps}, {cost.t_b}" for cost in map(design.cost_of, halves)],
         optimal=lambda design: optimality(design.bw_optimal, design.moore_optimal),
-        cost=lambda design: "measured" if design.measured else "predicted",
+        cost=lambda design: told_late("measured" if design.measured else "predicted", design),
         handle=lambda design: handle(repr(design.recipe)),
         **({} if last is None else {last[0].replace(" ", "_"): lambda each: names[id(each)]}),
     )

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from ocs_codesign.core.cost import CostModel, MessageSizes
     from ocs_codesign.faces.answers.sections import Section
+    from ocs_codesign.schedules.design import Design
+    from ocs_codesign.search.catalogue.entry import Entry
     from ocs_codesign.search.pareto import Frontier
 
 
@@ -53,6 +55,11 @@ def t_b_text(t_b: Fraction) -> str:
 def in_decimals(value: Fraction) -> str:
     """A fraction that is too long to read."""
     return f"{float(value):.9g}"
+
+
+def told_late(text: str, design: Design | Entry) -> str:
+    """A text about a design that also says whether its schedule is late."""
+    return f"{text}, late" if design.late and "late" not in text else text
 
 
 def optimality(bw_optimal: bool, moore_optimal: bool) -> str:

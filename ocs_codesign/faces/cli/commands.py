@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import wraps
 from inspect import Parameter, signature
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, final
 
 import click
@@ -162,7 +163,7 @@ class _Picture(click.Path):
         return super().convert(value, param, ctx)
 
 
-MAX_NUMBER = 2**20
+MAX_NUMBER, MAX_QUESTIONS, MAX_WHOLE = 2**20, 2**16, 2**31 - 1
 
 
 @final
@@ -308,6 +309,12 @@ class _Command(click.Command):
                 except click.BadParameter:
                     raise click.BadParameter(f"{value!r} is not {rule}", ctx, param) from None
             raise
+        for each in self.params:
+            number = ctx.params.get(each.name or "")
+            if not isinstance(each.type, type(click.INT)) or "--seed" in each.opts:
+                continue
+            if isinstance(number, int) and abs(number) > MAX_WHOLE:
+                raise click.BadParameter(f"{number}: numbers go up to {MAX_WHOLE}", ctx, each)
         if left and not ctx.resilient_parsing:
             raise click.UsageError(f"unexpected extra argument '{left[0]}'", ctx)
         return left
@@ -320,17 +327,22 @@ class _Command(click.Command):
         )
         for output in ("plot", *_READINGS, *_OF_GRAPHS, *_OUTPUTS):
             ctx.meta[f"{OUTPUTS}.{output}"] = ctx.params.pop(output, None)
-        asked = [
-            (each.name or "", ctx.params.get(each.name or "") or ())
+        ranges = {
+            each.name or "": each.type
             for each in self.params
-            if isinstance(each.type, WholeNumbers) and each.type.each
-        ]
-        questions = list(product(*(numbers for _, numbers in asked)))
+            if isinstance(each.type, WholeNumbers)
+        }
+        number = prod(len(ctx.params.get(name) or "1") for name in ranges)
+        if number > MAX_QUESTIONS:
+            rule = f"{number} questions: at most {MAX_QUESTIONS} are asked at once"
+            raise click.UsageError(rule, ctx)
+        each_of = [name for name, kind in ranges.items() if kind.each]
+        questions = list(product(*(ctx.params.get(name) or () for name in each_of)))
         if len(questions) > 1 and ctx.meta[f"{OUTPUTS}.plot"] is not None:
             raise click.UsageError("--plot is for one question: give one number each", ctx)
         answers = []
         for question in questions:
-            ctx.params |= dict(zip((name for name, _ in asked), question, strict=True))
+            ctx.params |= dict(zip(each_of, question, strict=True))
             answers.append(super().invoke(ctx))
         answer = answers[0] if len(answers) == 1 else Answer.joined(answers)
         if isinstance(answer, Answer):

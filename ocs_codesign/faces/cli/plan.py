@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from ocs_codesign.schedules.design import Question
     from ocs_codesign.search.pareto import Frontier
 
+_NODES, _PORTS = click.IntRange(2, 2**20), click.IntRange(1, 2**20)
+
 
 @command(short_help="Plan when to change the topology over a trace of jobs.", plot="the timeline")
 def plan(
     trace: str = argument("trace", type=opt.INPUT, metavar="TRACE"),
-    num_nodes: int = option("--nodes", type=click.IntRange(2), required=True, help="Nodes N."),
-    degree: int = option(
-        "--degree", type=click.IntRange(1), required=True, help="Ports of a node d."
-    ),
+    num_nodes: int = option("--nodes", type=_NODES, required=True, help="Nodes N."),
+    degree: int = option("--degree", type=_PORTS, required=True, help="Ports of a node d."),
     designs: tuple[str, ...] = option(
         "--designs", multiple=True, metavar="RECIPE", help="A design; may be given often."
     ),
@@ -165,7 +165,7 @@ def planes(
     fabric: dict[str, Any] = together(
         num_planes=option(
             "--planes",
-            type=click.IntRange(min=1),
+            type=click.IntRange(1, 1024),
             required=True,
             help="Planes; a node has a port in each.",
         ),

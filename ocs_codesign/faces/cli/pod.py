@@ -116,11 +116,7 @@ def design_command(
     from ocs_codesign.search.pods.design import best_lattices, best_lifts
 
     described = load_pod(pod_name)
-    if cubes > described.largest_slice:
-        raise ValueError(
-            f"a slice of {cubes} cubes: the largest of {described.name} has "
-            f"{described.largest_slice}"
-        )
+    described.check_cubes(cubes)
     found = []
     with progress("Designing a slice"):
         if family != FAMILIES[1]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 workers_option = option(
-    "--workers", type=click.IntRange(1), help="Local processes; all cores by default."
+    "--workers", type=click.IntRange(1, 4096), help="Local processes; all cores by default."
 )
 dask_option = option("--dask", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
 

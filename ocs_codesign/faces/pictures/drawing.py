@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
@@ -346,12 +347,18 @@ def set_time_axis(axes: Axes, end_s: float, what: str = "time") -> None:
 
 
 def plain_log(axes: Axes, which: str, digits: Sequence[float], base: int = 10) -> None:
-    """A logarithmic axis, x or y, with plain numbers at these multiples of powers of the base."""
+    """A logarithmic axis, x or y, with plain numbers at these multiples of powers of the base.
+
+    At the powers alone where two of them would be less than a twentieth of the axis apart.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     getattr(axes, f"set_{which}scale")("log")
     axis = getattr(axes, f"{which}axis")
-    axis.set_major_locator(LogLocator(base, subs=digits))
+    low, high = getattr(axes, f"get_{which}lim")()
+    nearest = min(above / below for below, above in pairwise([*digits, base]))
+    is_long = high > low * nearest**20
+    axis.set_major_locator(LogLocator(base, subs=digits[:1] if is_long else digits))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
 

@@ -224,12 +224,13 @@ def _draw_nodes(
     if nodes <= _MAX_NAMED:
         for node in range(nodes):
             colour = "white" if is_host[node] and inside[node] else "#222222"
+            name, width = plain(network.name(node)), (area if is_host[node] else 0.6 * area) ** 0.5
             axes.annotate(
-                plain(network.name(node)),
+                name,
                 place[node],
                 ha="center",
                 va="center",
-                fontsize=6 if nodes > _MAX_NAMED // 2 else 7,
+                fontsize=float(np.clip(1.3 * width / len(name), 5, 7)),
                 color=colour,
                 zorder=4,
             )

@@ -20,6 +20,7 @@ from ocs_codesign.core.collective import GATHERING
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import check_replaceable, whole_directory
 from ocs_codesign.core.progress import tell
+from ocs_codesign.faces.answers.texts import told_late
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.graphs.handle import handle
 from ocs_codesign.graphs.text import parse
@@ -89,7 +90,7 @@ def answered_json(answered: ShownQuestion) -> dict[str, Any]:
             "recipe": [entry.recipe for entry in entries],
             "handle": [handle(entry.recipe) for entry in entries],
             "label": [entry.label for entry in entries],
-            "schedule": [entry.schedule for entry in entries],
+            "schedule": [told_late(entry.schedule, entry) for entry in entries],
             "measured": [entry.measured for entry in entries],
             "bidirectional": [entry.bidirectional for entry in entries],
             "reverse_symmetric": [entry.reverse_symmetric for entry in entries],

@@ -45,15 +45,6 @@ class PacketFabric(NamedTuple):
     switches: int
     links: int
 
-    @property
-    def text(self) -> str:
-        """As in ``4 planes of 2 tiers, 192 switches``."""
-        planes, tiers = (
-            f"{number} {word}{'s' * (number > 1)}"
-            for number, word in ((self.planes, "plane"), (self.tiers, "tier"))
-        )
-        return f"{planes} of {tiers}, {self.planes * self.switches} switches"
-
 
 def fat_tree_of(num_ends: int, planes: int = 1) -> PacketFabric:
     """The fat tree of so many ends a plane, of whole switches and bundles of links all alike.
@@ -61,8 +52,8 @@ def fat_tree_of(num_ends: int, planes: int = 1) -> PacketFabric:
     One switch while they fit, then leaves with half their ports down under spines, then pods of
     these under cores; from four tiers on, switches in proportion to what three have when full.
 
-    >>> fat_tree_of(64)[1:], fat_tree_of(1024, 4).text, fat_tree_of(4096).text
-    ((1, 1, 0), '4 planes of 2 tiers, 192 switches', '1 plane of 3 tiers, 320 switches')
+    >>> [tuple(fat_tree_of(num_ends, 4))[1:] for num_ends in (64, 1024, 4096)]
+    [(1, 1, 0), (2, 48, 1024), (3, 320, 8192)]
     """
     half = FAT_TREE_RADIX // 2
     if num_ends <= FAT_TREE_RADIX:
@@ -104,21 +95,25 @@ class PortPrices:
         whole = -(-num_ports // radix) * radix
         return self.nic + self.transceiver + self.ocs_port * whole / num_ports
 
-    def fat_tree(self, num_accelerators: int, num_ports: int = 1) -> tuple[Fraction, PacketFabric]:
-        """A port on the cheapest fat tree without blocking, and that tree.
 
-        Ports of an accelerator are on as many planes as is cheapest, down to one of all of them; in
-        each a port has copper to its leaf, and a link between switches a transceiver at both ends.
-        """
+@lru_cache(maxsize=64)  # asked for every candidate that a tree joins
+def cheapest_fat_tree(
+    prices: PortPrices, num_accelerators: int, num_ports: int = 1
+) -> tuple[Fraction, PacketFabric]:
+    """What a port on the cheapest fat tree without blocking costs, and that tree.
 
-        def of_planes(planes: int) -> tuple[Fraction, PacketFabric]:
-            tree = fat_tree_of(num_accelerators * num_ports // planes, planes)
-            switches = tree.switches * FAT_TREE_RADIX * self.packet_port
-            between = 2 * tree.links * self.transceiver
-            each = planes * (switches + between) / (num_accelerators * num_ports)
-            return self.nic + self.copper + each, tree
+    Ports of an accelerator are on as many planes as is cheapest, down to one of all of them; in
+    each a port has copper to its leaf, and a link between switches a transceiver at both ends.
+    """
 
-        return min(map(of_planes, divisors(num_ports)), key=lambda found: found[0])
+    def of_planes(planes: int) -> tuple[Fraction, PacketFabric]:
+        tree = fat_tree_of(num_accelerators * num_ports // planes, planes)
+        switches = tree.switches * FAT_TREE_RADIX * prices.packet_port
+        between = 2 * tree.links * prices.transceiver
+        each = planes * (switches + between) / (num_accelerators * num_ports)
+        return prices.nic + prices.copper + each, tree
+
+    return min(map(of_planes, divisors(num_ports)), key=lambda found: found[0])
 
 
 @final
@@ -179,12 +174,13 @@ class JobCluster:
     @property
     def fat_tree(self) -> PacketFabric:
         """The cheapest fat tree of as many ports."""
-        return self.prices.fat_tree(self.num_accelerators, self.num_ports)[1]
+        return cheapest_fat_tree(self.prices, self.num_accelerators, self.num_ports)[1]
 
     @property
     def fat_tree_share(self) -> Fraction:
         """Bandwidth of a fat tree that costs as much as the optical ports, as a share of theirs."""
-        return self.port_usd / self.prices.fat_tree(self.num_accelerators, self.num_ports)[0]
+        packets, _ = cheapest_fat_tree(self.prices, self.num_accelerators, self.num_ports)
+        return self.port_usd / packets
 
     def ports_model(self, num_ports: int | Fraction) -> CostModel:
         """What messages over so many ports of an accelerator cost."""

@@ -189,6 +189,7 @@ class _Search:
 
     def __init__(self, planner: Planner, joinings: tuple[Joining, ...], below_s: float) -> None:
         self.planner, self.joinings = planner, joinings
+        self.is_baseline = joinings[0] in (Joining.TORUS, Joining.RING, Joining.FAT_TREE)
         self.heap: list[tuple[float, int, tuple[Any, ...], Any]] = []
         self.outcomes: list[JobOutcome] = []
         self.skipped: Counter[str] = Counter()
@@ -215,6 +216,8 @@ class _Search:
 
     def _push_placements(self, parallel: Parallel) -> None:
         for placement, bound_s in self.planner.placed(parallel):
+            if self.is_baseline and not placement.optical:
+                continue  # neither torus nor tree joins what stays inside a server
             if self.joinings == (Joining.FAT_TREE,):
                 tree = Candidate(Joining.FAT_TREE, parallel, placement)
                 self.push(self.planner.bound_s(tree), tree)
@@ -234,8 +237,6 @@ class _Search:
                 found += changing(traffic, placement, cluster)
             elif joining is not Joining.ONE or len(placement.optical) > 1:
                 found += with_one(joining, traffic, placement, cluster, planner.book)
-            if joining in (Joining.TORUS, Joining.RING) and not placement.optical:
-                found.append(Candidate(joining, parallel, placement))
         for candidate in found:
             if len(placement.optical) > 1 and "" in candidate.designs:
                 candidate = replace(candidate, is_ideal=True)  # groups are routed if it may win

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.core.progress import counted, tell_phase
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.jobs.cluster_design.candidates import CODESIGNED, Joining, across, chosen, held
 from ocs_codesign.jobs.cluster_design.cluster import divisions, memory_bytes, pure_data
 from ocs_codesign.jobs.cluster_design.exploring import (
@@ -74,8 +75,8 @@ class Bounds:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class CodesignPlan:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CodesignPlan(Brief):
     """The ranking of a job on a cluster, the fastest first, and what stands beside it.
 
     ``if_changed`` is the winner's iteration if something were twice as fast, by what that is, None
@@ -237,10 +238,7 @@ def _joined(
     planner: Planner, divided: Divisions, joining: Joining, max_simulated: int, name: str
 ) -> UsualChoice:
     found = explored(planner, divided.fitting, (joining,), max_simulated)
-    # What stays inside a server is joined by neither.
-    beyond = tuple(one for one in found.outcomes if one.candidate.placement.optical)
-    found = replace(found, outcomes=beyond)
-    if not beyond:
+    if not found.outcomes:
         note = f"no division has servers that make a {name} of these ports"
         return UsualChoice(name, None, note)
     return UsualChoice(name, tuned_ranking(planner, found, TUNED_NODES_OF_BASELINES)[0])

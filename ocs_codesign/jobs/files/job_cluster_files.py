@@ -19,7 +19,12 @@ from ocs_codesign.core.quantities import exact
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.files.schema import Name, ProfileName
 from ocs_codesign.fabric.profiles import NICS_USD, TRANSCEIVERS_USD, profile_named
-from ocs_codesign.jobs.cluster_design.cluster import COPPER_USD, JobCluster, PortPrices
+from ocs_codesign.jobs.cluster_design.cluster import (
+    COPPER_USD,
+    JobCluster,
+    PortPrices,
+    cheapest_fat_tree,
+)
 from ocs_codesign.jobs.files.job_files import rules_at
 from ocs_codesign.jobs.files.scalars import JobBandwidth, JobSize, JobTime
 from ocs_codesign.jobs.fused import Accelerator
@@ -311,7 +316,7 @@ def _costs(part: JobClusterPart) -> RunningCosts:
     else:
         bandwidth = part.network.bandwidth if part.network is not None else Fraction(0)
         ends = servers.count * servers.accelerators
-        fabric, _ = _prices(prices, bandwidth, None).fat_tree(ends)
+        fabric, _ = cheapest_fat_tree(_prices(prices, bandwidth, None), ends)
     return RunningCosts(prices.accelerator_hour, float(fabric), prices.years)
 
 

@@ -26,6 +26,7 @@ from ocs_codesign.core.files.plain_text import (
 )
 from ocs_codesign.core.quantities import parse_bandwidth
 from ocs_codesign.core.registry import provided
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.fabric.files.schema import Name
 from ocs_codesign.jobs.cluster_design.cluster import SearchSpace, TrainedModel
 from ocs_codesign.jobs.files.parts import (
@@ -247,8 +248,8 @@ _HEAD_BYTES = 4096
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class LoadedJob:
+@dataclass(frozen=True, slots=True, repr=False)
+class LoadedJob(Brief):
     """A job that was read: its name, its graph with the time of every message, and what it is.
 
     ``machine`` is what its messages were priced on, None if they have times of their own;

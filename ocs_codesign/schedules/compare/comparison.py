@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_right
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -177,43 +178,43 @@ def check_advice(book: Book, machine: RealMachine | None = None) -> list[Witness
     Nothing is, where the book does not say what it played. Advice is checked by the clock of the
     ``machine`` that it names, and not without one; ValueError for another.
     """
-    told = book.played or book.advice
-    if told is None or (book.played is None and machine is None):
-        return [None] * len(book.pages)
     if book.advice is not None and machine is not None and machine.name != book.advice.machine:
         raise ValueError(f"the advice is of {book.advice.machine}, not of {machine.name}")
-    sizes, is_by = told.sizes_bytes, None if book.advice is None else machine
+    machine = None if book.advice is None else machine
+    told = book.played if machine is None else book.played or book.advice
+    if told is None:
+        return [None] * len(book.pages)
+    sizes = told.sizes_bytes
     contest = Contest(
         *("book", book.network, book.collective, sizes, book.unit_Bps),
         barriers=told.barriers,
-        machine=is_by,
+        machine=machine,
     )
     timed = []
     for number, page in enumerate(book.pages, 1):
         timed.append(timed_of(contest, page.plan))
         tell(number, len(book.pages))
-    times = [each[0] for each in timed]
-    page_of = [book.pages.index(book.page_of(size)) for size in sizes]
+    begins = [page.from_bytes for page in book.pages]
+    page_of = [bisect_right(begins, size) - 1 for size in sizes]
+    most = 1 if machine is None else 1 + RESOLUTION
+    least = [most * min(times[at] for times, _, _ in timed) for at in range(len(sizes))]
     found: list[Witness | None] = []
-    for number, page in enumerate(book.pages):
+    for number, (begin, (times, _, _)) in enumerate(zip(begins, timed, strict=True)):
         mine = [at for at, one in enumerate(page_of) if one == number]
-        most = 1 if is_by is None else 1 + RESOLUTION
-        least = [most * min(row[at] for row in times) for at in mine]
-        slow = [sizes[at] for at, s in zip(mine, least, strict=True) if times[number][at] > s]
+        slow = [sizes[at] for at in mine if times[at] > least[at]]
         rule = None
-        if book.played is not None and times[number] != book.played.times_s[number]:
+        if book.played is not None and times != book.played.times_s[number]:
             rule = "the times that the book has are not those of this plan on its network"
-        elif number and page.from_bytes not in sizes:
-            rule = f"the page begins at {page.from_bytes} bytes, which was not played"
+        elif number and begin not in sizes:
+            rule = f"the page begins at {begin} bytes, which was not played"
         elif slow:
             rule = f"for {slow[0]} bytes another page is faster"
         found.append(None if rule is None else Witness(rule))
-    if is_by is not None and not any(found):
+    if machine is not None and not any(found):
         ways = [(timed[one][1][at], timed[one][2][at]) for at, one in enumerate(page_of)]
         library = play(contest, LIBRARY)
-        again = _advice(contest, ways, None if library.refusal else library)
-        if again != book.advice:
-            found[0] = Witness(f"the advice is not what the clock of {is_by.name} says")
+        if _advice(contest, ways, None if library.refusal else library) != book.advice:
+            found[0] = Witness(f"the advice is not what the clock of {machine.name} says")
     return found
 
 

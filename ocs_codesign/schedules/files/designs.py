@@ -18,7 +18,7 @@ from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import check_replaceable, whole_directory
 from ocs_codesign.core.files.plain_text import once_each
-from ocs_codesign.core.shown import shown
+from ocs_codesign.core.shown import Brief, shown
 from ocs_codesign.schedules.files.archive import read_archive, write_schedule
 from ocs_codesign.verification.sends import FORWARD_ONLY, Abilities, Witness
 
@@ -261,8 +261,8 @@ MAX_RECORD_BYTES = 64 * 2**20
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class LoadedDesign:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LoadedDesign(Brief):
     """A schedule that was read, and what its record claims; None where there is no record.
 
     ``circuits`` are None if they do not change, ``program`` is what is claimed of them; ``maker``

@@ -14,6 +14,7 @@ from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost, total
 from ocs_codesign.core.given import as_topology
 from ocs_codesign.core.networks.builders import as_network, direct
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.schedules.breadth_first.assembly import loads_of_half
 from ocs_codesign.schedules.breadth_first.loads import can_measure
 from ocs_codesign.schedules.forest.building import forests_of
@@ -112,8 +113,8 @@ class Choice:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Contenders:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Contenders(Brief):
     """Forests of a collective on a network, as pipelines, and ``others``, such as BFB.
 
     No schedule has a lower t_b or fewer steps than ``least``; ``optimum`` is what proves it.

@@ -14,6 +14,7 @@ from ocs_codesign.core.demand import Demand, demands_of
 from ocs_codesign.core.network import MAX_BANDWIDTH
 from ocs_codesign.core.networks.builders import as_network
 from ocs_codesign.core.progress import tell
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.schedules.forest.shares import (
     SharedLinks,
     at_one_rate,
@@ -53,8 +54,8 @@ class WholeLinks:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Optimum:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Optimum(Brief):
     """The least time of long messages, over all schedules in which switches forward what they get.
 
     A unit of demand takes ``inv_rate`` times what a unit of capacity takes for it, in as many

@@ -16,6 +16,7 @@ from ocs_codesign.core.demand import demands_of
 from ocs_codesign.core.given import takes_topology
 from ocs_codesign.core.progress import tell
 from ocs_codesign.core.schedule import Schedule
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.core.topology import Topology, places
 from ocs_codesign.schedules.greedy import kernels, search_kernels
 from ocs_codesign.schedules.greedy.bounds import (
@@ -272,8 +273,8 @@ def _matched(problem: ChunkProblem, travel: NDArray[np.int64], seed: int) -> _Fo
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Synthesis:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Synthesis(Brief):
     """Transfers in time: ``timed`` takes ``ticks``, under a ``model`` of latency.
 
     No schedule of as many chunks takes less than ``bound`` ticks where every chunk keeps a link to

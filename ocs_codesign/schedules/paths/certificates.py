@@ -12,6 +12,7 @@ import numpy as np
 
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.proven import Proven
+from ocs_codesign.core.shown import Brief
 from ocs_codesign.schedules.paths.kernels import reroute, tree_hops
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Throughput(Proven[Fraction]):
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+class Throughput(Brief, Proven[Fraction]):
     """All-to-all time of a topology when flows may split over paths, in units of M/B.
 
     ``value``, its ``time``, is that of a routing, ``bound`` what no routing can beat. ``prices``

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.proven import Proven
+from ocs_codesign.core.shown import Brief
 
 if TYPE_CHECKING:
     from ocs_codesign.core.schedule import Schedule
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SteppedAnswer(Proven[Fraction | None]):
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+class SteppedAnswer(Brief, Proven[Fraction | None]):
     """The verified schedule of at most ``num_steps`` steps, if there is one; ``value`` is its t_b.
 
     ``bound`` is the proven least t_b of so many steps and chunks a shard, where ``num_chunks`` is

@@ -71,6 +71,13 @@ class Entry:
         )
         return of_halves(Collective.ALLREDUCE, scatter, gather)
 
+    @property
+    def late(self) -> bool:
+        """Whether items arrive later than their distance in one of the halves of its allreduce."""
+        from ocs_codesign.schedules.design import is_late
+
+        return is_late(self.recipe, self.schedule)
+
     def is_bw_optimal(self, collective: Collective = Collective.ALLGATHER) -> bool:
         """Whether t_b is the least possible."""
         return self.cost(collective).t_b == bound(self.num_nodes, self.degree, collective).t_b

@@ -79,15 +79,13 @@ def pod_cost(
     collective = Collective.parse(collective)
     cube = cube_of(shape)
     check_circuits(cube, circuits)
-    ports = cube.inner.shape[1]
-    down = np.flatnonzero((circuits < 0).all(axis=1)).tolist()
-    any_choice = pod_bound(shape, circuits.shape[1], down)
     if collective == Collective.ALLTOALL:
-        whole = pod_quotient(shape, circuits)
-        return alltoall_cost(orbit_throughput(whole, options), any_choice.least)
+        down = np.flatnonzero((circuits < 0).all(axis=1)).tolist()
+        routed = orbit_throughput(pod_quotient(shape, circuits), options)
+        return alltoall_cost(routed, pod_bound(shape, circuits.shape[1], down).least)
     topology = graph_of(neighbours(cube, circuits), cube_symmetry(cube, circuits))
-    nodes, diameter = topology.num_nodes, topology.diameter()
-    cost, unit = measure_topology(topology, collective).cost, Fraction(topology.num_nodes, ports)
+    nodes, ports = topology.num_nodes, cube.inner.shape[1]
+    cost, unit = measure_topology(topology, collective).cost, Fraction(nodes, ports)
     least = bound(nodes, ports, collective).t_b * unit
     return PodCost(
         *(cost.t_b * unit, least, "BFB", None),
@@ -95,7 +93,7 @@ def pod_cost(
         num_ports=ports,
         bound_all=least,
         steps=cost.steps,
-        diameter=diameter,
+        diameter=topology.diameter(),
     )
 
 

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-_ONES, _TWOS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
-_FOURS, _BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
-_1, _2, _4, _56 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
+from ocs_codesign.schedules.breadth_first.kernels import ones_in
 
-
-def count_bits(word):
-    """Bits that are set in a uint64."""
-    word = word - ((word >> _1) & _ONES)
-    word = (word & _TWOS) + ((word >> _2) & _TWOS)
-    word = (word + (word >> _4)) & _FOURS
-    return (word * _BYTES) >> _56
+_1 = np.uint64(1)
 
 
 def hop_sum(heads, chips, reached, grown, most):
@@ -40,7 +32,7 @@ def hop_sum(heads, chips, reached, grown, most):
                     word |= reached[heads[node, direction]]
             grown[node] = word
             if word != reached[node]:
-                new += int(count_bits(word ^ reached[node]))
+                new += ones_in(word ^ reached[node])
         if new == 0:
             return 1 << 60
         left -= new
@@ -86,12 +78,10 @@ def anneal(heads, table, ports, member, image, allowed, num_allowed, draws, heat
             voltages[orbit] = new
             if now < best:
                 best = now
-                for each in range(len(voltages)):
-                    kept[each] = voltages[each]
+                kept[:] = voltages
         else:
             for place in range(member.shape[1]):
                 if member[orbit, place] >= 0:
                     join(heads, table, ports, member[orbit, place], image[orbit, place, old])
-    for each in range(len(voltages)):
-        voltages[each] = kept[each]
+    voltages[:] = kept
     return best

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations, product
+from math import prod
 from typing import TYPE_CHECKING
 
 from ocs_codesign.core.compute.integers import divisors
@@ -42,7 +43,9 @@ def lattices(shape: tuple[int, ...], cubes: int) -> list[PodLattice]:
 
 def _hermites(size: int, index: int) -> Iterator[Rows]:
     """All Hermite forms of a determinant."""
-    for diagonal in _factors(size, index):
+    for diagonal in product(divisors(index), repeat=size):
+        if prod(diagonal) != index:
+            continue
         above = [range(diagonal[j]) for i in range(size) for j in range(i + 1, size)]
         for entries in product(*above):
             rest = iter(entries)
@@ -50,12 +53,3 @@ def _hermites(size: int, index: int) -> Iterator[Rows]:
                 tuple(diagonal[i] if i == j else next(rest) if j > i else 0 for j in range(size))
                 for i in range(size)
             )
-
-
-def _factors(size: int, number: int) -> Iterator[tuple[int, ...]]:
-    if size == 1:
-        yield (number,)
-        return
-    for first in divisors(number):
-        for rest in _factors(size - 1, number // first):
-            yield (first, *rest)

@@ -19,7 +19,7 @@ from ocs_codesign.core.collective import WITHOUT_PARAMETERS
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.files.plain_text import read_plain_text
 from ocs_codesign.core.progress import tell_phase
-from ocs_codesign.core.shown import shown
+from ocs_codesign.core.shown import Brief, shown
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.fabric.bundle.check.circuits import (
     CABLING,
@@ -271,8 +271,8 @@ class DerivedConfiguration:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class BundleVerdict:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BundleVerdict(Brief):
     """All that was found; ``findings`` are the first ``num_findings`` up to a limit.
 
     ``observed`` compares every configuration with the observed neighbours, if there are any.
