@@ -143,6 +143,8 @@ def is_possible(found, jobs, failed):
     cubes = [cube for each in found.placed for cube in each.cubes]
     assert len(cubes) == len(set(cubes)) == found.used
     assert not set(cubes) & set(failed)
+    assert not set(found.spare) & {*cubes, *failed}
+    assert len(found.spare) in {0, found.healthy - found.used}
     for job in jobs:
         mine = [each for each in found.placed if each.job == job.name]
         assert len(mine) <= job.most
@@ -264,7 +266,7 @@ def test_commands_for_jobs(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jobs.csv").write_text("job,shape,most\nlarge,2x2x4,3\nsmall,1x1x2,10\n")
     found = answer(capsys, "pack", "jobs.csv", "--failed", "3,17")
-    assert (found["used"], found["healthy"]) == (62, 62)
+    assert (found["used"], found["healthy"], found["spare"]) == (62, 62, [])
     assert answer(capsys, "pack", "jobs.csv", "--failed", "3,17", "--boxes")["used"] <= 62
     assert main(["pod", "pack", "jobs.csv", "--failed", "64"]) == 2
     assert "cubes of tpu-v4 are 0 to 63" in capsys.readouterr().err

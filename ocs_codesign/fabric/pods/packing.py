@@ -43,11 +43,15 @@ class PlacedSlice(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """The slices that are placed, on so many cubes that work: the most that can be in use."""
+    """The slices that are placed, on so many cubes that work: the most that can be in use.
+
+    Where any cubes make a slice, one that dies is replaced by one to ``spare``: no other moves.
+    """
 
     placed: tuple[PlacedSlice, ...]
     healthy: int
     proof: str
+    spare: tuple[int, ...] = ()
 
     @property
     def used(self) -> int:
@@ -106,7 +110,7 @@ def pack_anywhere(jobs: Sequence[PodJob], pod: PodDescription, failed: Collectio
     for job in reversed(taken):
         placed.append(PlacedSlice(job.name, tuple(free[first : first + job.cubes])))
         first += job.cubes
-    return Packing(tuple(placed), len(free), "bounded knapsack")
+    return Packing(tuple(placed), len(free), "bounded knapsack", tuple(free[first:]))
 
 
 def pack_boxes(

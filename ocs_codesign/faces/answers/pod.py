@@ -99,9 +99,11 @@ def survive_sections(found: PodSurvival, lost: str) -> Iterator[Section]:
 
 def pack_sections(found: Packing, pod: PodDescription) -> Iterator[Section]:
     """The cubes in use, and which job has which."""
+    spare = ", ".join(map(str, found.spare))
     yield Facts(
         ("pod", f"{pod.name}: {pod.cubes} cubes, {found.healthy} work"),
         ("in use", f"{found.used} cubes; none uses more ({found.proof})"),
+        ("spare", f"{spare}: if a cube dies, only its job moves, to one" if spare else None),
     )
     yield ""
     rows = [

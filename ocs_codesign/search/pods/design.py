@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from fractions import Fraction
+from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +26,6 @@ from ocs_codesign.search.pods.orbits import furthest, pod_quotient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from fractions import Fraction
 
     from ocs_codesign.core.compute.symmetry import Quotient
     from ocs_codesign.graphs.families.pods import Pod
@@ -91,12 +92,27 @@ def known_slices(shape: tuple[int, ...], cubes: int) -> list[PodSlice]:
     >>> [len(known_slices((4, 4, 4), cubes)) for cubes in (3, 9)]
     [1, 0]
     """
-    known = json.loads(files(__package__).joinpath("known.json").read_text(encoding="utf-8"))
     return [
         PodSlice(shape, tuple(tuple(map(tuple, face)) for face in design["permutations"]))
-        for design in known["designs"]
+        for design in _known()
         if shape == (4, 4, 4) and design["cubes"] == cubes
     ]
+
+
+def known_costs() -> dict[int, Fraction]:
+    """U of the lifts that are known, or what it is at most, by number of cubes.
+
+    >>> known_costs()[3]
+    Fraction(1357, 12)
+    """
+    return {design["cubes"]: Fraction(design["U"]) for design in _known()}
+
+
+@cache
+def _known() -> list[dict[str, Any]]:
+    text = files(__package__).joinpath("known.json").read_text(encoding="utf-8")
+    found: list[dict[str, Any]] = json.loads(text)["designs"]
+    return found
 
 
 def best_lifts(
