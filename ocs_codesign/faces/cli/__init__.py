@@ -72,6 +72,7 @@ SECTIONS = {
         "verify-bundle": "rewire.verify_bundle",
         "survive": "survive",
         "rewire": "rewire",
+        "pod": "pod",
     },
     "Machines": {
         "calibrate": "machines.calibrate",

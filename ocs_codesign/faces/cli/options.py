@@ -290,12 +290,13 @@ class _CollectiveName(click.Choice[str]):
         return super().convert(plain_collective(value), param, ctx)
 
 
-def collective_choice(*names: str, **settings: Any) -> Any:
-    """The option --collective with these choices, the first one the default."""
+def collective_choice(*names: str, short: str = "", **settings: Any) -> Any:
+    """The option --collective with these choices, the first one the default; ``short`` as -c."""
     settings = {"help": "The collective operation."} | settings
     if not {"default", "multiple"} & set(settings):
         settings["default"] = names[0]
-    declared = ("--collective", "collectives") if "multiple" in settings else ("--collective",)
+    called = (short, "--collective") if short else ("--collective",)
+    declared = (*called, "collectives") if "multiple" in settings else called
     kind = _CollectiveName(names, case_sensitive=False)
     return option(*declared, type=kind, **settings)
 
