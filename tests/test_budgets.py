@@ -17,16 +17,16 @@ LINES = {
     "graphs": 3_905,
     "verification": 3_471,
     "schedules": 21_972,
-    "search": 7_536,
+    "search": 7_544,
     "circuits": 9_095,
     "fabric": 14_146,
     "jobs": 15_686,
     "interop": 12_951,
-    "faces": 22_272,
+    "faces": 22_290,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 59_463
+MAX_LINES_OF_TESTS = 59_478
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

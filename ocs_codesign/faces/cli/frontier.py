@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.core.cost import MessageSizes
+    from ocs_codesign.core.topology import Topology
     from ocs_codesign.faces.answers.frontier import OwnGraph
     from ocs_codesign.faces.cli.options import SolverChoice
     from ocs_codesign.schedules.design import Question
@@ -164,11 +165,11 @@ _SOLVED = "all-to-all on one configuration (--collective alltoall or --criteria 
 
 @command(short_help="Find the best topologies of N nodes of degree d.", plot="the frontier")
 def frontier(
-    num_nodes: int = option(
-        "--nodes", type=NUMBERS, required=True, help="Numbers of nodes N, as in 12 or 8-16,24."
+    num_nodes: int | None = option(
+        "--nodes", type=NUMBERS, help="Numbers of nodes N, as in 12 or 8-16,24."
     ),
-    degree: int = option(
-        "--degree", type=NUMBERS, required=True, help="Ports of a node d, as in 4 or 2-4."
+    degree: int | None = option(
+        "--degree", type=NUMBERS, help="Ports of a node d, as in 4 or 2-4."
     ),
     collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL),
     alpha: float | None = opt.alpha_option,
@@ -225,7 +226,7 @@ def frontier(
     and message size changing them pays.
 
     With --graph the graph in FILE, of as many nodes and ports, is measured and stands beside the
-    frontier in the table, the JSON and the picture.
+    frontier in the table, the JSON and the picture; --nodes and --degree are its own unless given.
 
     \b
     Example:
@@ -245,6 +246,8 @@ def frontier(
         )
     if fresh and changes:
         raise click.UsageError("--fresh is for topologies that do not change: no --delta")
+    beside = None if graph is None else opt.graph_of(graph)
+    num_nodes, degree = _size_asked(num_nodes, degree, beside)
     if changes:
         choice.check_unused(_SOLVED)
         check_reconfiguration(deltas, joint=joint, bidirectional=bidirectional, show_all=show_all)
@@ -265,7 +268,7 @@ def frontier(
         answer = find(
             num_nodes, degree, collective, bidirectional=bidirectional, forests=forests, fresh=fresh
         )
-    own = None if graph is None else _own(graph, answer)
+    own = None if graph is None or beside is None else _own(graph, beside, answer)
     messages_drawn = () if asked is None else (asked.model, *asked.sizes_bytes)
     figure: tuple[Any, ...] = ("frontier.frontier_figure", answer, *messages_drawn)
     if own is not None:
@@ -274,13 +277,28 @@ def frontier(
     return found.picked([design.recipes for design in answer.candidates], pick)
 
 
-def _own(graph: str, answer: Frontier) -> OwnGraph:
+def _size_asked(
+    num_nodes: int | None, degree: int | None, beside: Topology | None
+) -> tuple[int, int]:
+    """Nodes and ports that were asked for, or those of a graph; UsageError where neither says."""
+    if beside is None and (num_nodes is None or degree is None):
+        raise click.UsageError(
+            "give --nodes and --degree, or --graph FILE with a graph that has them"
+        )
+    if beside is not None and degree is None and not beside.is_regular:
+        raise click.UsageError(
+            "the nodes of the graph do not all have as many links: --degree says how many ports "
+            "those of the frontier have"
+        )
+    nodes, ports = (0, 0) if beside is None else (beside.num_nodes, beside.degree)
+    return num_nodes or nodes, degree or ports
+
+
+def _own(graph: str, topology: Topology, answer: Frontier) -> OwnGraph:
     """What a graph of one's own costs; ClickException if it is none of this size."""
     from ocs_codesign.faces.answers.frontier import OwnGraph
-    from ocs_codesign.faces.cli.options import graph_of
     from ocs_codesign.schedules.design import measure_topology
 
-    topology = graph_of(graph)
     if topology.num_nodes != answer.num_nodes or topology.degree > answer.degree:
         raise click.ClickException(
             f"{graph} has {topology.num_nodes} nodes of degree {topology.degree}: the frontier is "
