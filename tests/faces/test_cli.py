@@ -89,7 +89,7 @@ USAGE = [
     (["cost", "Complete(4)", "--wide=3"], "'--wide' takes no value"),
     (["plan", "--nodes", "x"], "'--nodes': 'x' is not a whole number from 2 to 1048576 (try"),
     (["catalogue", "export"], "Missing option '--format': one of csv, parquet, json (try"),
-    (["frontier"], "Missing option '--nodes'"),
+    (["frontier"], "give --nodes and --degree, or --graph FILE"),
     (["frontier", "--nodes", "x", "--degree", "4"], "'x' is not a range"),
     (["frontier", "--nodes", "1", "--degree", "1"], "1 nodes"),
     (["frontier", "--nodes", "-8", "--degree", "4"], "'-8' is not a range"),

@@ -350,7 +350,7 @@ class _Command(click.Command):
             rule = f"{number} questions: at most {MAX_QUESTIONS} are asked at once"
             raise click.UsageError(rule, ctx)
         each_of = [name for name, kind in ranges.items() if kind.each]
-        questions = list(product(*(ctx.params.get(name) or () for name in each_of)))
+        questions = list(product(*(ctx.params.get(name) or (0,) for name in each_of)))
         if len(questions) > 1 and ctx.meta[f"{OUTPUTS}.plot"] is not None:
             raise click.UsageError("--plot is for one question: give one number each", ctx)
         answers = []

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.core.cost import MessageSizes
+    from ocs_codesign.core.topology import Topology
     from ocs_codesign.faces.answers.frontier import OwnGraph
     from ocs_codesign.faces.cli.options import SolverChoice
     from ocs_codesign.schedules.design import Question
@@ -35,12 +36,10 @@ _SOLVED = "all-to-all on one configuration (--collective alltoall or --criteria 
 class FrontierOptions(OptionGroup):
     """Which topologies are looked for, and how they are compared."""
 
-    num_nodes: int = option(
-        "--nodes", type=NUMBERS, required=True, help="Numbers of nodes N, as in 12 or 8-16,24."
+    num_nodes: int = option(  # 0 is that of --graph, of the degree too
+        "--nodes", type=NUMBERS, help="Numbers of nodes N, as in 12 or 8-16,24."
     )
-    degree: int = option(
-        "--degree", type=NUMBERS, required=True, help="Ports of a node d, as in 4 or 2-4."
-    )
+    degree: int = option("--degree", type=NUMBERS, help="Ports of a node d, as in 4 or 2-4.")
     collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL)
     clock: MessageOptions = group(MessageOptions)
     bidirectional: bool = option(
@@ -197,7 +196,7 @@ def frontier(given: FrontierOptions = group(FrontierOptions)) -> Answer:
     and message size changing them pays.
 
     With --graph the graph in FILE, of as many nodes and ports, is measured and stands beside the
-    frontier in the table, the JSON and the picture.
+    frontier in the table, the JSON and the picture; --nodes and --degree are its own unless given.
 
     \b
     Example:
@@ -217,6 +216,8 @@ def frontier(given: FrontierOptions = group(FrontierOptions)) -> Answer:
         )
     if given.fresh and changes:
         raise click.UsageError("--fresh is for topologies that do not change: no --delta")
+    beside = None if given.graph is None else opt.graph_of(given.graph)
+    given = _sized(given, beside)
     if changes:
         given.choice.check_unused(_SOLVED)
         return frontier_with_reconfiguration(given, asked)
@@ -236,7 +237,7 @@ def frontier(given: FrontierOptions = group(FrontierOptions)) -> Answer:
             forests=forests,
             fresh=given.fresh,
         )
-    own = None if given.graph is None else _own(given.graph, answer)
+    own = None if given.graph is None or beside is None else _own(given.graph, beside, answer)
     messages_drawn = () if asked is None else (asked.model, *asked.sizes_bytes)
     figure: tuple[Any, ...] = ("frontier.frontier_figure", answer, *messages_drawn)
     if own is not None:
@@ -247,13 +248,28 @@ def frontier(given: FrontierOptions = group(FrontierOptions)) -> Answer:
     return found.picked([design.recipes for design in answer.candidates], given.pick)
 
 
-def _own(graph: str, answer: Frontier) -> OwnGraph:
+def _sized(given: FrontierOptions, beside: Topology | None) -> FrontierOptions:
+    """The size that was asked for, or that of a graph; UsageError where neither says."""
+    if beside is None:
+        if not (given.num_nodes and given.degree):
+            raise click.UsageError(
+                "give --nodes and --degree, or --graph FILE with a graph that has them"
+            )
+        return given
+    if not (given.degree or beside.is_regular):
+        raise click.UsageError(
+            "the nodes of the graph do not all have as many links: --degree says how many ports "
+            "those of the frontier have"
+        )
+    num_nodes, degree = given.num_nodes or beside.num_nodes, given.degree or beside.degree
+    return replace(given, num_nodes=num_nodes, degree=degree)
+
+
+def _own(graph: str, topology: Topology, answer: Frontier) -> OwnGraph:
     """What a graph of one's own costs; ClickException if it is none of this size."""
     from ocs_codesign.faces.answers.frontier import OwnGraph
-    from ocs_codesign.faces.cli.options import graph_of
     from ocs_codesign.schedules.design import measure_topology
 
-    topology = graph_of(graph)
     if topology.num_nodes != answer.num_nodes or topology.degree > answer.degree:
         raise click.ClickException(
             f"{graph} has {topology.num_nodes} nodes of degree {topology.degree}: the frontier is "
