@@ -16,7 +16,7 @@ LINES = {
     "core": 12_011,
     "graphs": 4_300,
     "verification": 3_471,
-    "schedules": 22_311,
+    "schedules": 22_379,
     "search": 8_414,
     "circuits": 9_095,
     "fabric": 14_693,
@@ -26,7 +26,7 @@ LINES = {
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_064
+MAX_LINES_OF_TESTS = 60_135
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
