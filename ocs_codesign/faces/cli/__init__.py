@@ -72,6 +72,8 @@ SECTIONS = {
         "verify-bundle": "rewire.verify_bundle",
         "survive": "survive",
         "rewire": "rewire",
+        "control": "control",
+        "switch-agent": "control.switch_agent",
     },
     "Machines": {
         "calibrate": "machines.calibrate",
