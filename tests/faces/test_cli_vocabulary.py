@@ -45,9 +45,9 @@ def example_lines(name: str) -> list[str]:
 
 LONG = {
     *("catalogue export", "catalogue verify", "codesign", "demand", "measure", "paths", "run"),
-    "select",
+    *("control", "select", "switch-agent"),
 }
-"""Examples that take seconds, or MPI: test_docs.py and test_execute_mpi.py run their like."""
+"""Examples that take seconds, MPI or switches: other tests run their like."""
 
 
 @pytest.mark.parametrize("name", ["", *EVERY])

@@ -73,6 +73,8 @@ SECTIONS = {
         "survive": "survive",
         "rewire": "rewire",
         "pod": "pod",
+        "control": "control",
+        "switch-agent": "control.switch_agent",
     },
     "Machines": {
         "calibrate": "machines.calibrate",

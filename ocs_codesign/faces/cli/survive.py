@@ -251,7 +251,7 @@ def _refused(deployment: Deployment, failed: Failures, error: InfeasibleError) -
     from ocs_codesign.faces.answers.deploy import redesign_text
 
     offer, sentences = _offer(deployment, failed)
-    if failed.switches and not (failed.hosts or failed.ports):
+    if failed.switches and not (failed.hosts or failed.ports or failed.cables):
         try:
             offered = redesign(deployment, failed)
             offer["redesign"] = records()["redesign"].json(offered)
