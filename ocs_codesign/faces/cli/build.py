@@ -155,10 +155,7 @@ class BuildOptions(opt.GraphOptions):
         return {**own, "sketch": None, **more}
 
 
-@command(
-    short_help="Build and verify a schedule and save the design.",
-    plot="the tallest tree of a forest",
-)
+@command(plot="the tallest tree of a forest")
 def build(given: BuildOptions = group(BuildOptions)) -> Answer:
     """Build the schedule of a RECIPE, graph or network, verify it, and save it with its topology.
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ocs_codesign.search.gaps import GapLine
 
 
-@click.group(short_help="Look designs up in a catalogue.")
+@click.group()
 def catalogue() -> None:
     """Look designs up in a catalogue filled by ``sweep``, or go on where they are worst.
 

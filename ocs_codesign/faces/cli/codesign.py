@@ -41,11 +41,7 @@ NAMES = (
 )
 
 
-@command(
-    "compare-policies",
-    short_help="Compare what is sent first: a job's period.",
-    plot="the periods as bars",
-)
+@command("compare-policies", plot="the periods as bars")
 def compare_policies(
     job: str = argument("job", type=opt.INPUT, metavar="FILE"),
     cluster: str | None = argument("cluster", type=opt.INPUT, metavar="[CLUSTER]", required=False),
@@ -172,10 +168,7 @@ class CodesignOptions(OptionGroup):
     )
 
 
-@command(
-    short_help="Choose division, mapping, fabric and policy for a job.",
-    plot="where the time goes, and the winner on the clock",
-)
+@command(plot="where the time goes, and the winner on the clock")
 def codesign(given: CodesignOptions = group(CodesignOptions)) -> Answer:
     """Choose how the model in JOB is divided and run on the cluster in CLUSTER.
 
@@ -289,7 +282,7 @@ PROCESSOR: dict[str, Callable[[str], Any] | None] = {
 }
 
 
-@command(short_help="Fuse an operator with its collective: when it pays.")
+@command()
 def fuse(
     operator: str = argument("operator", type=click.Choice(FUSED_NAMES)),
     ranks: int = option(
@@ -351,7 +344,7 @@ def fuse(
 OBJECTIVES = ("time", "time-cost")
 
 
-@command(short_help="Divide bandwidth among the dimensions of a network.")
+@command()
 def allocate(
     budget: str = argument("budget", type=opt.FILE, metavar="FILE|NETWORK"),
     total: float | None = opt.quantity_option(

@@ -4,7 +4,7 @@
         network: str = argument("network")
         lost: tuple[str, ...] = LOST
 
-    @command(short_help="The best rate of collectives on a network.", plot="the network")
+    @command(plot="the network")
     def optimum(given: OptimumOptions = group(OptimumOptions)) -> Answer: ...
 
 Of more than a few options a class is made, whose attributes they are. A command has --json, --csv,

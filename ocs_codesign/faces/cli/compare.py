@@ -79,10 +79,7 @@ class CompareOptions(OptionGroup):
     where: WorkerOptions = group(WorkerOptions)
 
 
-@command(
-    short_help="Compare all schedulers and classic algorithms on one clock.",
-    plot="time and bus bandwidth by size",
-)
+@command(plot="time and bus bandwidth by size")
 def compare(given: CompareOptions = group(CompareOptions)) -> Answer:
     """Let everything that makes a collective play on a NETWORK, and name the best by size.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.rehearsal.reach import SwitchFile
 
 
-@command(short_help="Lead switches to what a bundle says, from whatever they hold.")
+@command()
 def control(
     bundle: str = argument("bundle", type=opt.BUNDLE, metavar="DIR|ZIP"),
     path: str = option(
@@ -143,7 +143,7 @@ def _heard_wrong(bundle: str, observed: str, target: str) -> str:
     return ""
 
 
-@command(short_help="The agent of an emulated switch.", json=False)
+@command(json=False)
 def switch_agent(
     switch: str = argument("switch"),
     directory: str = option(

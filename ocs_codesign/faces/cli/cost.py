@@ -274,7 +274,7 @@ def cost_of_classic(given: CostOptions, asked: MessageSizes | None) -> Answer:
     return answered("cost.classic", subject, found).timed(asked, placed.cut_through)
 
 
-@command(short_help="Exact cost of one recipe or graph.")
+@command()
 def cost(given: CostOptions = group(CostOptions)) -> Answer:
     """Measure the exact cost of a RECIPE, of a graph from a file, or of a network.
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe
 
 
-@click.group(short_help="Describe and check a fabric of optical circuit switches.")
+@click.group()
 def fabric() -> None:
     """Describe hosts, planes and optical circuit switches in a file, and check it.
 
@@ -190,7 +190,7 @@ class SelectOptions(OptionGroup):
     pick: int | None = opt.pick_option
 
 
-@command(short_help="Rank designs and plans for a workload on a fabric.", plot="the break-downs")
+@command(plot="the break-downs")
 def select(given: SelectOptions = group(SelectOptions)) -> Answer:
     """Rank what a fabric could hold by the time that a workload takes on it.
 
@@ -322,7 +322,7 @@ class DeployOptions(OptionGroup):
     archive_path: str | None = archive_option
 
 
-@command(short_help="Write cables, cross-connects and schedules for a fabric.")
+@command()
 def deploy(given: DeployOptions = group(DeployOptions)) -> Answer:
     """Put every RECIPE, as a configuration, on a fabric and write all that is needed to build it.
 

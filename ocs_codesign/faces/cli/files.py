@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ocs_codesign.interop.run.performance import RunOutcome
 
 
-@command(short_help="Write example files: models, machines, the manual's.")
+@command()
 def example(
     directory: str = argument("directory", type=click.Path(), metavar="[DIR]", default="."),
 ) -> Answer:
@@ -108,7 +108,7 @@ class ExportOptions(OptionGroup):
     )
 
 
-@command(short_help="Write a schedule for a runtime or simulator.")
+@command()
 def export(given: ExportOptions = group(ExportOptions)) -> Answer:
     """Write a DESIGN that build saved, a BOOK of compare, or a RECIPE's best schedule.
 
@@ -206,7 +206,7 @@ def _of_book(
 # ``ocs-codesign topology`` and ``import``: graphs written for, and read from, other tools.
 
 
-@command(short_help="Write a topology in a graph format, a network for a scheduler.")
+@command()
 def topology(
     recipe: str | None = opt.recipe_argument,
     graph: str | None = opt.graph_option,
@@ -287,7 +287,7 @@ def _is_of_runtimes(file: str, format_name: str) -> bool:
     return format_name not in opt.graph_formats("read")() or told_format(Path(file)) == format_name
 
 
-@command("import", short_help="Read a graph or schedule of others and say what it is.")
+@command("import")
 def import_command(
     file: str = argument("file", type=opt.INPUT),
     format_name: str | None = option(
@@ -404,7 +404,7 @@ class RunOptions(OptionGroup):
     )
 
 
-@command(short_help="Run a design on real processes and compare it with MPI.")
+@command()
 def run(given: RunOptions = group(RunOptions)) -> int:
     """Run a DESIGN, a page of a BOOK or a RECIPE's schedule on real processes.
 

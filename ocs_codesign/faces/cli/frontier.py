@@ -174,7 +174,7 @@ def frontier_with_reconfiguration(given: FrontierOptions, asked: MessageSizes | 
     return found.picked([design.recipes for design in answer.candidates], given.pick)
 
 
-@command(short_help="Find the best topologies of N nodes of degree d.", plot="the frontier")
+@command(plot="the frontier")
 def frontier(given: FrontierOptions = group(FrontierOptions)) -> Answer:
     """Find the latency-throughput Pareto frontier of N nodes of degree d.
 
@@ -284,7 +284,7 @@ def _own(graph: str, topology: Topology, answer: Frontier) -> OwnGraph:
 # ``ocs-codesign exhaust``: every topology of a small size, and what none of them beats.
 
 
-@command(short_help="Prove a small frontier by all topologies there are.")
+@command()
 def exhaust(
     num_nodes: int = option(
         "--nodes", type=NUMBERS, required=True, help="Numbers of nodes N, as in 12 or 8-16,24."

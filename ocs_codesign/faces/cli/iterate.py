@@ -92,9 +92,7 @@ class IterateOptions(OptionGroup):
     timeline: str | None = opt.timeline_option
 
 
-@command(
-    short_help="Simulate the iterations of a training job.", plot="what ranks compute and send when"
-)
+@command(plot="what ranks compute and send when")
 def iterate(given: IterateOptions = group(IterateOptions)) -> Answer:
     """Simulate the job in FILE, iteration after iteration, with ASTRA-sim's rule.
 

@@ -75,10 +75,7 @@ class OptimumOptions(OptionGroup):
     )
 
 
-@command(
-    short_help="The best rate of collectives on a network, with its bottleneck.",
-    plot="the network and its bottleneck",
-)
+@command(plot="the network and its bottleneck")
 def optimum(given: OptimumOptions = group(OptimumOptions)) -> Answer:
     """Find the highest rate of collectives on a NETWORK, and the cut that proves it.
 
@@ -262,7 +259,7 @@ class ClusterOptions(OptionGroup):
     )
 
 
-@command(short_help="Find what joins the NICs of servers of GPUs best.")
+@command()
 def cluster(given: ClusterOptions = group(ClusterOptions)) -> Answer:
     """Score what may join the NICs of servers of GPUs, by the exact optimum of the whole cluster.
 

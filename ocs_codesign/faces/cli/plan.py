@@ -60,7 +60,7 @@ class PlanOptions(OptionGroup):
     )
 
 
-@command(short_help="Plan when to change the topology over a trace of jobs.", plot="the timeline")
+@command(plot="the timeline")
 def plan(given: PlanOptions = group(PlanOptions)) -> Answer:
     """Plan which design a fabric of N nodes with d ports holds for which jobs of a TRACE.
 
@@ -187,10 +187,7 @@ class PlanesOptions(OptionGroup):
     )
 
 
-@command(
-    short_help="Planes that change circuits while others send, for a list of steps.",
-    plot="the planes over time",
-)
+@command(plot="the planes over time")
 def planes(given: PlanesOptions = group(PlanesOptions)) -> Answer:
     """Plan which planes serve the steps in STEPS, and when each changes its circuits.
 
@@ -324,9 +321,7 @@ class DemandOptions(OptionGroup):
     )
 
 
-@command(
-    short_help="Configurations of circuit switches for a demand matrix.", plot="demand and switches"
-)
+@command(plot="demand and switches")
 def demand(given: DemandOptions = group(DemandOptions)) -> Answer:
     """Plan configurations of circuit switches that serve the demand matrix in FILE.
 

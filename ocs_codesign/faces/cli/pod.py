@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LIMIT_S = 120.0
 
 
-@click.group(short_help="Slices of pods: fixed cubes of chips, free circuits between them.")
+@click.group()
 def pod() -> None:
     """Price, design, pack and repair slices of a pod, whose cubes optical switches join.
 

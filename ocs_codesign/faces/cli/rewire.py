@@ -107,7 +107,7 @@ class RewireOptions(OptionGroup):
     invented: InventedOptions = group(InventedOptions)
 
 
-@command(short_help="Change circuits from one topology to another, in stages.")
+@command()
 def rewire(given: RewireOptions = group(RewireOptions)) -> Answer:
     """Plan the change of circuits to TO, and bring a bundle to what it is afterwards.
 
@@ -324,7 +324,7 @@ def _switches(by: InventedOptions) -> tuple[PortModel, Change | None]:
 NEGATIVE = 1
 
 
-@command("verify-bundle", short_help="Check a bundle from its cables and circuits up.")
+@command("verify-bundle")
 def verify_bundle(
     bundle: str = argument("bundle", type=opt.BUNDLE, metavar="DIR|ZIP"),
     observed: str | None = option(

@@ -66,7 +66,7 @@ class SequenceOptions(OptionGroup):
     choice: opt.SolverChoice = opt.solving_options
 
 
-@command(short_help="Build and verify a schedule whose circuits change.")
+@command()
 def sequence(given: SequenceOptions = group(SequenceOptions)) -> Answer:
     """Build a schedule that goes through the RECIPEs' topologies one after the other, and save it.
 

@@ -111,10 +111,7 @@ class SimulateOptions(OptionGroup):
     )
 
 
-@command(
-    short_help="Run a design on a network's clock, event by event.",
-    plot="what the busiest links do when, and how long all of them are used",
-)
+@command(plot="what the busiest links do when, and how long all of them are used")
 def simulate(given: SimulateOptions = group(SimulateOptions)) -> Answer:
     """Simulate a DESIGN, that build or sequence saved, or a RECIPE's best schedule.
 
@@ -401,7 +398,7 @@ class AstraSimOptions(OptionGroup):
     )
 
 
-@command(short_help="Ask ASTRA-sim how long a design takes, beside our clock.")
+@command()
 def astra_sim(given: AstraSimOptions = group(AstraSimOptions)) -> Answer:
     """Run a DESIGN that build saved, or a RECIPE's best schedule, in ASTRA-sim.
 

@@ -86,7 +86,7 @@ class SurviveOptions(OptionGroup):
     archive_path: str | None = archive_option
 
 
-@command(short_help="What every single loss leaves, and how to repair one.")
+@command()
 def survive(given: SurviveOptions = group(SurviveOptions)) -> Answer:
     """Lose every plane, switch, circuit and host of what is up in a bundle, one at a time.
 

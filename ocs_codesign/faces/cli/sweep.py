@@ -83,7 +83,7 @@ class FilledOptions(OptionGroup):
         return Path(self.path)
 
 
-@command(short_help="Search many sizes into a catalogue.")
+@command()
 def sweep(given: FilledOptions = group(FilledOptions)) -> Answer:
     """Answer every question of some sizes and degrees into a catalogue file.
 
@@ -190,7 +190,7 @@ class ExploreOptions(OptionGroup):
     )
 
 
-@command(short_help="Browse a catalogue's designs in a browser.")
+@command()
 def explore(given: ExploreOptions = group(ExploreOptions)) -> Answer | None:
     """Write or serve pages that show the designs of a catalogue.
 

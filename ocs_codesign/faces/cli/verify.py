@@ -96,7 +96,7 @@ def import_program(path: str, format_name: str, directory: str | None) -> Answer
     return answered("programs.imported", found, code=code)
 
 
-@command(short_help="Check a design, book, export or schedule of others.")
+@command()
 def verify(
     path: str = argument("path", type=opt.FILE, metavar="DIR|FILE"),
     format_name: str | None = option(
@@ -217,7 +217,7 @@ class PathsOptions(OptionGroup):
     choice: opt.SolverChoice = opt.solving_options
 
 
-@command(short_help="Path tables for fabrics that route, checked for deadlock.")
+@command()
 def paths(given: PathsOptions = group(PathsOptions)) -> Answer:
     """Find paths of every pair of nodes for an all-to-all, and the share that each carries.
 
