@@ -19,7 +19,7 @@ LINES = {
     "schedules": 22_190,
     "search": 8_392,
     "circuits": 9_095,
-    "fabric": 14_693,
+    "fabric": 14_687,
     "jobs": 15_686,
     "interop": 12_951,
     "faces": 22_633,
