@@ -19,14 +19,14 @@ LINES = {
     "schedules": 22_379,
     "search": 8_414,
     "circuits": 9_095,
-    "fabric": 15_624,
+    "fabric": 15_618,
     "jobs": 15_686,
     "interop": 12_951,
     "faces": 22_822,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_554
+MAX_LINES_OF_TESTS = 60_568
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

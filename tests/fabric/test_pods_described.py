@@ -16,7 +16,7 @@ from ocs_codesign.fabric.pods.description import is_twistable, load_pod, slice_o
 from ocs_codesign.fabric.pods.packing import PodJob, goodput, pack_anywhere, pack_boxes, read_jobs
 from ocs_codesign.fabric.pods.survival import survived, without
 from ocs_codesign.faces.cli import main
-from ocs_codesign.graphs.families.pods import PodLattice, PodSlice
+from ocs_codesign.graphs.families.pods import PodLattice, PodSlice, cube_of
 from ocs_codesign.search.pods.cost import pod_cost
 
 CASES = json.loads((ROOT / "tests" / "data" / "pods.json").read_text(encoding="utf-8"))
@@ -43,7 +43,7 @@ def test_shapes(case):
 def test_pods_have_sources():
     for name in ("tpu-v4", "tpu-v5p"):
         pod = load_pod(name)
-        assert pod.num_switches == 48
+        assert cube_of(pod.cube).num_switches == 48
         assert set(pod.sources) >= {"cube", "cubes", "hosts_of_a_cube"}
     assert load_pod("tpu-v5p").largest_slice == 96
 
@@ -52,7 +52,7 @@ def test_a_pod_of_ones_own(tmp_path):
     file = tmp_path / "small.toml"
     file.write_text("cube = [4, 4]\ncubes = 6\nhosts_of_a_cube = 4\nswitch_ports = 12\n")
     pod = load_pod(str(file))
-    assert (pod.cube, pod.num_switches, pod.largest_slice) == ((4, 4), 8, 6)
+    assert (pod.cube, pod.switch_ports, pod.largest_slice) == ((4, 4), 12, 6)
     assert slice_of("8x12", pod) == PodLattice((4, 4), ((2, 0), (0, 3)))
     with pytest.raises(ValueError, match="slice of 9 cubes: the largest"):
         slice_of("12x12", pod)

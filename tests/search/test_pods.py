@@ -20,10 +20,11 @@ from ocs_codesign.graphs.families.pods import (
     moves,
 )
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedules.paths.certificates import price_bound
 from ocs_codesign.schedules.paths.throughput import throughput
 from ocs_codesign.search.pods.bound import pod_bound
 from ocs_codesign.search.pods.cost import pod_cost
-from ocs_codesign.search.pods.design import best_lattices, best_lifts, known_slices
+from ocs_codesign.search.pods.design import best_lattices, best_lifts, known_costs, known_slices
 from ocs_codesign.search.pods.lattices import lattices
 from ocs_codesign.search.pods.lifts import annealed, lift_families
 from ocs_codesign.search.pods.orbits import pod_quotient, turns
@@ -141,11 +142,24 @@ def test_lifts_are_alike_under_what_their_family_is():
 
 @pytest.mark.slow
 def test_known_lifts_are_those_that_are_known():
-    for cubes in (2, 3, 4, 5, 6, 7, 8, 12, 16, 32):
+    costs = known_costs()
+    for cubes in (2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64):
         (known,) = known_slices(CUBE, cubes)
         assert known.num_cubes == cubes
-        hops = known.topology().distances()[:64].sum()
-        assert pod_bound(CUBE, cubes).least <= Fraction(int(hops), 384)
+        whole = pod_quotient(CUBE, known.circuits())
+        least, _ = price_bound(whole, np.ones(whole.num_orbits, dtype=np.int64))
+        assert pod_bound(CUBE, cubes).least <= least * known.num_nodes / 6 <= costs[cubes]
+
+
+def test_costs_of_known_lifts_are_at_most_those_that_others_have():
+    found = known_costs()
+    most = {2: "3407/48", 3: "1357/12", 4: "2529/16", 6: "12271/48", 8: "362.1", 16: "828.2"}
+    most |= {12: "590.9", 32: "1926", 64: "4747"}
+    assert all(found[cubes] <= Fraction(value) for cubes, value in most.items())
+    designs = {case["U"]: case for case in CASES if case["kind"] == "design"}
+    for cubes in (2, 3, 6):
+        (known,) = known_slices(CUBE, cubes)
+        assert known.permutations == tuples(designs[str(found[cubes])]["permutations"])
 
 
 @pytest.mark.slow

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 MAX_BYTES = 2**22
-TPU_V4 = "tpu-v4"
 
 
 class PodDescription(NamedTuple):
@@ -42,11 +41,6 @@ class PodDescription(NamedTuple):
     arrangement: tuple[int, ...] | None = None
     name: str = ""
     sources: Mapping[str, str] = MappingProxyType({})
-
-    @property
-    def num_switches(self) -> int:
-        """Switches: one a dimension and position of its face."""
-        return cube_of(self.cube).num_switches
 
     def check_cubes(self, cubes: int) -> None:
         """ValueError for a slice of so many cubes if it is too large."""
@@ -85,8 +79,8 @@ def load_pod(name: str) -> PodDescription:
     """The pod of a name, or that a TOML file describes.
 
     >>> pod = load_pod("tpu-v4")
-    >>> pod.cubes, pod.num_switches, pod.arrangement
-    (64, 48, (4, 4, 4))
+    >>> pod.cubes, pod.hosts_of_a_cube, pod.arrangement
+    (64, 16, (4, 4, 4))
     """
     known = tomllib.loads(Path(__file__).with_name("profiles.toml").read_text(encoding="utf-8"))
     if name in known:
