@@ -18,7 +18,7 @@ LINES = {
     "verification": 3_471,
     "schedules": 22_379,
     "search": 8_414,
-    "circuits": 9_095,
+    "circuits": 9_159,
     "fabric": 15_618,
     "jobs": 15_686,
     "interop": 12_951,
@@ -26,7 +26,7 @@ LINES = {
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_568
+MAX_LINES_OF_TESTS = 60_611
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
