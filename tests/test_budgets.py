@@ -22,7 +22,7 @@ LINES = {
     "fabric": 15_618,
     "jobs": 15_686,
     "interop": 12_951,
-    "faces": 22_822,
+    "faces": 22_825,
 }
 """Lines of every package; what they are to come to is a third less."""
 
@@ -39,8 +39,8 @@ LONG_FUNCTIONS = 10
 DATACLASSES = 455
 """Frozen values with a public name."""
 
-PUBLIC_NAMES = 216
-OPTION_NAMES = 136
+PUBLIC_NAMES = 217
+OPTION_NAMES = 139
 TOP_MODULES = {"__init__.py", "__main__.py"}
 
 

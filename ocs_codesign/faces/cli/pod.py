@@ -10,7 +10,7 @@ import click
 
 from ocs_codesign.core.quantities import parse_time
 from ocs_codesign.faces.cli import options as opt
-from ocs_codesign.faces.cli.commands import OUTPUT, argument, command, option
+from ocs_codesign.faces.cli.commands import OUTPUT, OptionGroup, argument, command, group, option
 from ocs_codesign.faces.cli.output import Answer, answered
 from ocs_codesign.faces.cli.progress import progress
 
@@ -83,25 +83,29 @@ def cost_command(
 FAMILIES = ("lattice", "lift")
 
 
-@command("design", of=pod, short_help="The best slice of so many cubes that is found.")
-def design_command(
-    cubes: int = option("--cubes", type=click.IntRange(1), required=True, help="Cubes."),
-    pod_name: str = pod_option,
-    collective: str = opt.collective_choice(opt.ALLTOALL, "allgather", short="-c"),
+class DesignOptions(OptionGroup):
+    """Which slices are looked for, and for how long."""
+
+    cubes: int = option("--cubes", type=click.IntRange(1), required=True, help="Cubes.")
+    pod_name: str = pod_option
+    collective: str = opt.collective_choice(opt.ALLTOALL, "allgather", short="-c")
     family: str | None = option(
         "--family",
         type=click.Choice(FAMILIES),
         help="Only lattices, whose chips are all alike, or only lifts (default: both).",
-    ),
+    )
     limit_s: float | None = opt.quantity_option(
         "--time-limit", parse_time, "Time for lifts, such as 120s (default: 60s)."
-    ),
-    seed: int = option("--seed", type=click.IntRange(0), default=0, help="Of the search."),
-    fresh: bool = option("--fresh", is_flag=True, help="Without the lifts that are known."),
+    )
+    seed: int = option("--seed", type=click.IntRange(0), default=0, help="Of the search.")
+    fresh: bool = option("--fresh", is_flag=True, help="Without the lifts that are known.")
     out: str | None = option(
         "--out", type=OUTPUT, metavar="FILE", help="Write the permutations of the best as JSON."
-    ),
-) -> Answer:
+    )
+
+
+@command("design", of=pod, short_help="The best slice of so many cubes that is found.")
+def design_command(given: DesignOptions = group(DesignOptions)) -> Answer:
     """Find permutations of so many cubes with the least cost of a collective.
 
     All lattices are looked at, so that none is better than the best one; then lifts are searched,
@@ -115,19 +119,18 @@ def design_command(
     from ocs_codesign.fabric.pods.description import load_pod
     from ocs_codesign.search.pods.design import best_lattices, best_lifts
 
-    described = load_pod(pod_name)
-    described.check_cubes(cubes)
+    described = load_pod(given.pod_name)
+    described.check_cubes(given.cubes)
     found = []
     with progress("Designing a slice"):
-        if family != FAMILIES[1]:
-            found += best_lattices(described.cube, cubes, collective, options_of(None))
-        if family != FAMILIES[0] and cubes > 1:
-            found += best_lifts(
-                described.cube, cubes, collective, options_of(limit_s or 60.0), seed, fresh
-            )
+        asked = described.cube, given.cubes, given.collective
+        if given.family != FAMILIES[1]:
+            found += best_lattices(*asked, options_of(None))
+        if given.family != FAMILIES[0] and given.cubes > 1:
+            found += best_lifts(*asked, options_of(given.limit_s or 60.0), given.seed, given.fresh)
     found.sort(key=lambda design: (design.cost.t_b, design.cost.steps))
-    files = {} if out is None else {out: _permutations(found[0].slice)}
-    return answered("pod.design", found[0], found, collective, files=files)
+    files = {} if given.out is None else {given.out: _permutations(found[0].slice)}
+    return answered("pod.design", found[0], found, given.collective, files=files)
 
 
 def _permutations(slice_: Pod) -> bytes:
