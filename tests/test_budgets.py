@@ -19,10 +19,10 @@ LINES = {
     "schedules": 22_379,
     "search": 8_414,
     "circuits": 9_159,
-    "fabric": 15_618,
+    "fabric": 15_617,
     "jobs": 15_686,
     "interop": 12_951,
-    "faces": 22_825,
+    "faces": 22_826,
 }
 """Lines of every package; what they are to come to is a third less."""
 

@@ -111,6 +111,7 @@ def _hooked(
 ) -> None:
     """Before a stage, its drain command runs, and what hands do is said."""
     import subprocess
+    from shlex import quote
 
     from ocs_codesign.fabric.rehearsal.controller import Refused
 
@@ -124,7 +125,7 @@ def _hooked(
             raise Refused("cables have to be moved by hand now: then run this again")
         if reach.drain is not None and not what_if:
             ids = ",".join(f"{switch}:{name}" for switch in gone for name in sorted(gone[switch]))
-            line = reach.drain.replace("{stage}", str(number)).replace("{circuits}", ids)
+            line = reach.drain.replace("{stage}", str(number)).replace("{circuits}", quote(ids))
             done = subprocess.run(line, shell=True, check=False)
             if done.returncode:
                 raise Refused(f"the drain command of stage {number} ended with {done.returncode}")
