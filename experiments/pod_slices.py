@@ -66,9 +66,9 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
     for kind, colour in KINDS.items():
         here = [(at, row) for at, row in enumerate(table) if f"{kind}_over_bound" in row]
         over = [float(str(row[f"{kind}_over_bound"])) for _, row in here]
-        alone = {"linestyle": "none", "marker": "D", "markersize": 10, "fillstyle": "none"}
-        look = alone if kind == "twisted" else {"marker": "o", "markersize": 5}
-        axes.plot([at for at, _ in here], over, color=colour, label=kind, **look)
+        (line,) = axes.plot([at for at, _ in here], over, "o-", color=colour, label=kind, ms=5)
+        if kind == "twisted":
+            line.set(linestyle="none", marker="D", markersize=10, fillstyle="none")
     axes.axhline(1, color="#222222", linewidth=0.9, linestyle=(0, (4, 2)))
     axes.set_xticks(range(len(table)), [str(row["cubes"]) for row in table])
     axes.set_xlabel("cubes of 64 chips")

@@ -122,8 +122,8 @@ def changing_circuits(
     >>> there, back = DemandMatrix([[0, 8, 1], [0, 0, 1], [1, 0, 0]]), DemandMatrix(
     ...     [[0, 1, 8], [1, 0, 0], [0, 1, 0]]
     ... )
-    >>> few = [Fraction(each) for each in (4, 1)]
-    >>> found = changing_circuits([there, there, back, back], 1, *few, Fraction(3))
+    >>> four, one, three = (Fraction(each) for each in (4, 1, 3))
+    >>> found = changing_circuits([there, there, back, back], 1, four, one, three)
     >>> found.plan.num_switches, str(found.plan.total), str(found.held.total)
     (1, '11', '20')
     """

@@ -56,8 +56,8 @@ def best_lattices(
 
     All lattices are looked at: none that is left out is better.
 
-    >>> [design.slice.rows for design in best_lattices((4, 4, 4), 2)][:1]
-    [((1, 0, 1), (0, 1, 1), (0, 0, 2))]
+    >>> best_lattices((4, 4, 4), 2)[0].slice
+    PodLattice((4, 4, 4), ((1, 0, 1), (0, 1, 1), (0, 0, 2)))
     """
     collective = Collective.parse(collective)
     least = pod_bound(shape, cubes).least
