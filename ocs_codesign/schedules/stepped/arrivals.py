@@ -83,15 +83,9 @@ class ArrivalSteps:
         if step.min() < 0 or step.max() >= _NEVER or np.any((step == 0) != at_home):
             raise ValueError("an item is at its own node at step 0 and arrives elsewhere later")
         step = step.astype(np.int16)
-        near = in_neighbours(self.topology)
-        earliest = np.full(step.shape, _NEVER)
-        for column in range(near.node.shape[1]):
-            via = np.where(near.capacity[:, column] > 0, step[:, near.node[:, column]], _NEVER)
-            np.minimum(earliest, via, out=earliest)
-        late = earliest >= step
-        np.fill_diagonal(late, val=False)
-        if late.any():
-            source, node = np.argwhere(late)[0].tolist()
+        early = too_early(step, in_neighbours(self.topology))
+        if early.any():
+            source, node = np.argwhere(early)[0].tolist()
             raise ValueError(
                 f"item {source} arrives at node {node} in step {step[source, node]}, and at none "
                 "of its in-neighbours before"
@@ -115,6 +109,14 @@ class ArrivalSteps:
 
     def _by_receiver(self) -> NDArray[np.int16]:
         return np.ascontiguousarray(self.step.T)
+
+
+def too_early(step: NDArray[np.int16], neighbours: InNeighbours) -> NDArray[np.bool_]:
+    """Where an item arrives that no in-neighbour has before; of one table, or of a stack."""
+    before = np.full(step.shape, _NEVER, dtype=np.int16)
+    for tails, speeds in zip(neighbours.node.T, neighbours.capacity.T, strict=True):
+        np.minimum(before, np.where(speeds > 0, step[..., tails], _NEVER), out=before)
+    return (before >= step) & ~np.eye(step.shape[-1], dtype=bool)
 
 
 class Columns(NamedTuple):
