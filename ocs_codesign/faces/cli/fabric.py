@@ -24,6 +24,7 @@ from ocs_codesign.faces.cli.deployed import (
 from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
 from ocs_codesign.faces.cli.message_options import message_option, messages_option
 from ocs_codesign.faces.cli.output import Answer, answered, asked_output, told
+from ocs_codesign.faces.cli.pod import cubes_of, failed_option
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -320,6 +321,10 @@ class DeployOptions(OptionGroup):
         help="Where to put the bundle (default: that of --bundle).",
     )
     archive_path: str | None = archive_option
+    pod: str | None = option(
+        "--pod", metavar="NAME|FILE", help="Put slices on the cubes of a pod instead."
+    )
+    failed: str | None = failed_option
 
 
 @command()
@@ -342,12 +347,21 @@ def deploy(given: DeployOptions = group(DeployOptions)) -> Answer:
     or beside DIR; with --bundle and no RECIPE the bundle stays what it is. All that reads a bundle
     reads this file too.
 
+    With --pod every RECIPE is a slice as 'pod cost' takes it, on cubes of its own, the first that
+    are free, or those of NAME@3,17=SLICE. DIR gets the cables of the pod, what every switch joins
+    for every slice and for all, and the permutations; 'verify-bundle' follows their light.
+
     \b
     Example:
       ocs-codesign fabric example --nodes 8 --planes 2 > fabric.yaml
       ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
       ocs-codesign deploy --bundle bundle 'other=GeneralizedKautz(2, 8)'
+      ocs-codesign deploy a=4x4x8_twisted b@9,3,5,0=8x8x4 --pod tpu-v4 --out slices
     """
+    if given.pod is not None:
+        return _deploy_slices(given, given.pod)
+    if given.failed is not None:
+        raise click.UsageError("--failed is for --pod")
     if (given.fabric_path is None) == (given.bundle is None):
         raise click.UsageError("give --fabric FILE for new cables, or --bundle for laid ones")
     if (
@@ -377,6 +391,35 @@ def deploy(given: DeployOptions = group(DeployOptions)) -> Answer:
         check_names(deployment.fabric, deployment.names)
         manifest = write(deployment, place)
     return answered("deploy.deployment", deployment, manifest, place)
+
+
+def _deploy_slices(given: DeployOptions, pod_name: str) -> Answer:
+    """Slices on the cubes of a pod."""
+    others = (given.fabric_path, given.bundle, given.remove, given.message)
+    if any(others) or given.collectives != ("allreduce",) or given.prefer != "any":
+        raise click.UsageError("--pod takes --failed, --out and --archive: slices need no more")
+    if not given.recipes:
+        raise click.UsageError("give at least one slice")
+    if given.directory is None and given.archive_path is None:
+        raise click.UsageError("--out DIR is missing: where to put the bundle")
+    from ocs_codesign.fabric.bundle.write.pods import write_pod
+    from ocs_codesign.fabric.pods.description import load_pod, slice_of
+    from ocs_codesign.fabric.pods.placing import place_slices
+
+    described, wanted = load_pod(pod_name), []
+    with progress("Reading files"):
+        place = where_to(None, given.directory, given.archive_path)
+        if given.directory is not None:
+            check_untouched(given.directory)
+        for number, text in enumerate(given.recipes, 1):
+            match = _NAMED.fullmatch(text)
+            name, slice_text = match.groups() if match else (f"slice{number}", text)
+            name, at, cubes = name.strip().partition("@")
+            chosen = cubes_of(cubes, name) if at else None
+            wanted.append((name, slice_of(slice_text, described), chosen))
+        placed = place_slices(described, wanted, cubes_of(given.failed, "--failed"))
+        manifest = place.write(lambda directory: write_pod(described, placed, directory))
+    return answered("pod.deployed", placed, manifest, place)
 
 
 def _new(
