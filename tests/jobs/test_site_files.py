@@ -10,7 +10,7 @@ from folders import EXAMPLES
 
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.fabric.files.cluster_files import load_cluster
-from ocs_codesign.fabric.files.fabric_files import load_fabric, plain_fabric
+from ocs_codesign.fabric.files.fabric_files import fabric_text, load_fabric
 from ocs_codesign.faces.cli import main
 from ocs_codesign.faces.sites import MACHINES
 from ocs_codesign.interop.wiring.registry import read_network
@@ -51,7 +51,7 @@ def test_a_cluster_for_jobs_and_its_room_are_the_same(name, tmp_path):
     assert load_job_cluster(new) == load_job_cluster(old)
     assert load_room(new) == load_room(old)
     assert load_cluster(new) == load_cluster(old)
-    assert plain_fabric(load_fabric(new)) == plain_fabric(load_fabric(old))
+    assert fabric_text(load_fabric(new)) == fabric_text(load_fabric(old))
 
 
 @pytest.mark.parametrize("name", PACKETS)
@@ -70,7 +70,7 @@ def test_a_cluster_and_its_room_are_the_same(tmp_path):
 def test_a_fabric_and_its_room_are_the_same(tmp_path):
     new = converted(tmp_path, "fabric64")
     old = load_fabric(EXAMPLES / "fabric64.yaml")
-    assert plain_fabric(load_fabric(new)) == plain_fabric(old)
+    assert fabric_text(load_fabric(new)) == fabric_text(old)
     assert read_network(new, ReadOptions())[0].num_hosts == 64
 
 
@@ -163,6 +163,7 @@ def test_builders_of_rooms(capsys):
     assert "16 of 8 GPUs" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_example_writes_older_files_as_rooms(tmp_path, capsys):
     assert main(["fabric", "example", str(EXAMPLES / "cluster256.yaml")]) == 0
     path = tmp_path / "room.yaml"
@@ -174,12 +175,14 @@ def test_example_writes_older_files_as_rooms(tmp_path, capsys):
     assert '"accelerator"' in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_jobs_that_are_no_transformers_take_the_levels_of_a_room(capsys):
     assert main(["iterate", str(EXAMPLES / "groups.yaml"), str(ROOM), "-q"]) == 0
     assert main(["iterate", str(EXAMPLES / "layers.yaml"), str(EXAMPLES / "h100x64.yaml")]) == 2
     assert "alpha is missing: what a step between servers takes" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_allocate_divides_a_room(capsys):
     assert main(["allocate", str(ROOM), "--message", "1GiB", "--collective", "allreduce"]) == 0
     told = capsys.readouterr().out

@@ -394,7 +394,10 @@ def plain_fabric(fabric: Fabric) -> Plain:
 
 def _plain_servers(servers: HostServers) -> Plain:
     inner = servers.inner
-    what = inner.text if inner.bandwidth_Bps is None else bandwidth_text(inner.bandwidth_Bps)
+    joined = {inner.kind: inner.text}
+    if inner.bandwidth_Bps is not None:  # and none where there is nothing to join
+        rate = inner.bandwidth_Bps
+        joined = {inner.kind: bandwidth_text(rate)} if rate else {}
     nics: list[Plain] = []
     for nic in servers.nics:
         part: Plain = {"planes": list(nic.planes)} if nic.planes else {}
@@ -404,7 +407,7 @@ def _plain_servers(servers: HostServers) -> Plain:
         nics.append(part)
     return {
         "gpus": inner.num_gpus,
-        inner.kind: what,
+        **joined,
         "hosts": servers.hosts_are,
         "nics": nics,
         "wiring": servers.wiring,
