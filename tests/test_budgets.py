@@ -21,12 +21,12 @@ LINES = {
     "circuits": 9_095,
     "fabric": 14_146,
     "jobs": 15_686,
-    "interop": 12_951,
+    "interop": 13_403,
     "faces": 22_272,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 59_463
+MAX_LINES_OF_TESTS = 59_711
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -34,7 +34,7 @@ MAX_KERNEL_ARGUMENTS = 12
 LONG_FUNCTIONS = 10
 """Functions that are still longer: none may be added."""
 
-DATACLASSES = 452
+DATACLASSES = 454
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 216

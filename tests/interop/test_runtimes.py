@@ -1,0 +1,129 @@
+"""Schedules in runtimes: messages, slots, rounds, and sums with the same bits everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from runtime_samples import CASES, KNOWN, bits, inputs_of, known_traffic, planned, threaded
+
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.interop.lowering.lowering import lower
+from ocs_codesign.interop.runtimes.rounds import rounds_of
+from ocs_codesign.interop.runtimes.traffic import traffic_of
+from ocs_codesign.schedules.classic.registry import CLASSIC
+from ocs_codesign.schedules.design import build
+
+
+def rounds_of_steps(traffic):
+    steps = [np.flatnonzero(traffic.step == step) for step in range(traffic.num_steps)]
+    pairs = [
+        list(zip(traffic.source[rows].tolist(), traffic.target[rows].tolist(), strict=True))
+        for rows in steps
+    ]
+    return [rounds_of(each) for each in pairs]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_messages_slots_and_rounds(name):
+    traffic, facts = known_traffic(name), CASES[name]["facts"]
+    pairs = np.stack([traffic.source, traffic.target])
+    counts = np.diff(traffic.start)
+    used, at = np.unique(pairs, axis=1, return_inverse=True)
+    assert traffic.num_steps == facts["steps"]
+    assert [len(each) for each in rounds_of_steps(traffic)] == facts["rounds_per_step"]
+    assert len(counts) == facts["messages"]
+    assert counts.sum() == facts["chunks_moved"]
+    assert used.shape[1] == facts["pairs_used"]
+    assert np.bincount(at, counts).max() == facts["chunks_on_busiest_pair"]
+    assert traffic.most_slots == facts["slots"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_have_the_known_bits(name):
+    case = CASES[name]
+    root = case["plan"].get("root", 0)
+    for run in case["runs"]:
+        results = threaded(known_traffic(name), run["elements"], inputs_of(case, run))
+        if case["plan"]["collective"] == "reduce":
+            results = results[root : root + 1]
+        wanted = run.get("sha256_16_of_all_ranks") or run["sha256_16_of_results"]
+        assert bits(results) == wanted, run
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "uneven" in CASES[name]])
+def test_uneven_items(name):
+    from runtime_samples import drawn
+
+    traffic = known_traffic(name)
+    for run in CASES[name]["uneven"]:
+        items = run["items"]
+        start = np.concatenate([[0], np.cumsum(items)])
+        rows = drawn(len(items), int(start[-1]), run["seed"], run["dtype"])
+        own = CASES[name]["plan"]["collective"] == "allgather"
+        inputs = [
+            row[start[rank] : start[rank + 1]] if own else row for rank, row in enumerate(rows)
+        ]
+        assert bits(threaded(traffic, items, inputs)) == run["sha256_16_of_all_ranks"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_program_says_what_its_plan_says(name):
+    plan = planned(CASES[name]["plan"])
+    try:
+        again = traffic_of(lower(plan))
+    except ValueError:  # a part of a sum that is sent twice is no schedule
+        pytest.fail("a verified plan could not be lowered and raised")
+    told = known_traffic(name)
+    if plan.num_chunks == again.chunks_per_unit * plan.num_chunks // plan.chunks_per_unit:
+        assert again.step.tolist() == told.step.tolist()
+        assert again.source.tolist() == told.source.tolist()
+
+
+@pytest.mark.parametrize("case", range(len(KNOWN["colouring"])))
+def test_rounds_are_as_few_as_can_be(case):
+    known = KNOWN["colouring"][case]
+    pairs = [(source, target) for source, target, _ in known["pairs"]]
+    rounds = rounds_of(pairs)
+    assert len(rounds) == known["rounds_least"]
+    assert sorted(pair for each in rounds for pair in each) == sorted(pairs)
+    for each in rounds:
+        sources, targets = zip(*each, strict=True)
+        assert len(set(sources)) == len(set(targets)) == len(each)
+
+
+DESIGNS = {
+    "Torus((2, 3))": ("allreduce", (4, 12, 72, 180, 18)),
+    "DirectedCirculant(12, (1, 7, 8, 10))": ("allreduce", (4, 16, 192, 1056, 48)),
+    "Torus((4, 4))": ("allreduce", (8, 32, 512, 1920, 64)),
+    "Complete(8)": ("allreduce", (2, 14, 112, 112, 8)),
+    "Line(CompleteBipartite(4))": ("allgather", (3, 12, 384, 992, 32)),
+}
+
+
+@pytest.mark.parametrize("recipe", DESIGNS)
+def test_facts_of_our_own_designs(recipe):
+    collective, wanted = DESIGNS[recipe]
+    traffic = traffic_of(build(parse(recipe), collective).schedule)
+    rounds = sum(len(each) for each in rounds_of_steps(traffic))
+    moved = (len(traffic.step), len(traffic.chunk), traffic.most_slots)
+    assert (traffic.num_steps, rounds, *moved) == wanted
+
+
+def test_messages_between_ranks_that_send_parts_of_sums_twice():
+    """Swing of whole vectors rewrites what it has sent."""
+    plan = CLASSIC["swing-full"].messages("allreduce", 8)
+    data = [np.arange(11) * (rank + 1) for rank in range(8)]
+    for result in threaded(traffic_of(plan), 11, data):
+        assert result.tolist() == sum(data).tolist()
+
+
+def test_refuses_sizes_that_do_not_fit():
+    with pytest.raises(ValueError, match="or one for each of 7 pieces"):
+        known_traffic("ring allgather 7").sizes([1, 2])
+    with pytest.raises(ValueError, match="one vector"):
+        known_traffic("ring allreduce 5").sizes([1] * 5)
+
+
+def test_digests_tell_plans_apart():
+    digests = {known_traffic(name).digest() for name in CASES}
+    assert len(digests) == len(CASES)
