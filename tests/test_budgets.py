@@ -21,12 +21,12 @@ LINES = {
     "circuits": 9_095,
     "fabric": 14_146,
     "jobs": 15_686,
-    "interop": 13_403,
+    "interop": 14_149,
     "faces": 22_272,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 59_711
+MAX_LINES_OF_TESTS = 60_182
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -34,12 +34,13 @@ MAX_KERNEL_ARGUMENTS = 12
 LONG_FUNCTIONS = 10
 """Functions that are still longer: none may be added."""
 
-DATACLASSES = 454
+DATACLASSES = 455
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 216
 OPTION_NAMES = 128
-TOP_MODULES = {"__init__.py", "__main__.py"}
+TOP_MODULES = {"__init__.py", "__main__.py", "torch.py"}
+"""Those of libraries are imported by their names, as in ``import ocs_codesign.torch``."""
 
 
 def num_lines(files: list[Path]) -> int:

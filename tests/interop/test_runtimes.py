@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
+from fractions import Fraction
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
-from runtime_samples import CASES, KNOWN, bits, inputs_of, known_traffic, planned, threaded
+from runtime_samples import CASES, KNOWN, bits, drawn, inputs_of, known_traffic, planned, threaded
 
+from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.network import Network
+from ocs_codesign.core.networks.builders import star
+from ocs_codesign.core.plans import Book, Page
+from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.interop.lowering.lowering import lower
 from ocs_codesign.interop.runtimes.rounds import rounds_of
+from ocs_codesign.interop.runtimes.shelf import shelves_of
 from ocs_codesign.interop.runtimes.traffic import traffic_of
 from ocs_codesign.schedules.classic.registry import CLASSIC
 from ocs_codesign.schedules.design import build
+from ocs_codesign.schedules.files.books import save_book
+from ocs_codesign.schedules.registry import Task, made_by
 
 
 def rounds_of_steps(traffic):
@@ -52,8 +66,6 @@ def test_results_have_the_known_bits(name):
 
 @pytest.mark.parametrize("name", [name for name in CASES if "uneven" in CASES[name]])
 def test_uneven_items(name):
-    from runtime_samples import drawn
-
     traffic = known_traffic(name)
     for run in CASES[name]["uneven"]:
         items = run["items"]
@@ -127,3 +139,50 @@ def test_refuses_sizes_that_do_not_fit():
 def test_digests_tell_plans_apart():
     digests = {known_traffic(name).digest() for name in CASES}
     assert len(digests) == len(CASES)
+
+
+def test_plans_on_a_shelf_are_verified_and_for_ranks_alone():
+    ring = build(parse("Complete(4)"), "allgather").schedule
+    spoiled = Schedule(
+        *(ring.topology, ring.collective, ring.num_chunks, ring.item, ring.lo, ring.hi),
+        *(np.roll(ring.link, 1), ring.step),
+    )
+    unequal = Collective("allgather", sizes=(1, 2, 1, 1))
+    grouped = made_by("forest", Task(parse("Complete(4)").topology(), unequal)).schedule
+    over = made_by(
+        "forest", Task(star(3, 1).topology(), Collective("allgather"), network=star(3, 1))
+    ).schedule
+    refused = {
+        "only verified plans are run": spoiled,
+        "has groups or sizes of its own": grouped,
+        "over switches that ranks do not see": over,
+        "is no book, design or plan": 7,
+        "circuits of this design change": SimpleNamespace(circuits=1, schedule=ring),
+    }
+    for rule, plan in refused.items():
+        with pytest.raises(ValueError, match=rule):
+            shelves_of([plan])
+
+
+def test_pages_are_chosen_by_size(tmp_path):
+    plans = [CLASSIC[name].messages("allreduce", 4) for name in ("swing-full", "ring")]
+    network = parse("Complete(4)").topology()
+    book = Book(
+        Network(4, 4, network.tail, network.head, network.speeds()),
+        Fraction(1),
+        Collective("allreduce"),
+        (Page(0, "swing-full", plans[0]), Page(65536, "ring", plans[1])),
+    )
+    save_book(book, tmp_path / "book")
+    shelf = shelves_of([tmp_path / "book", build(parse("Complete(8)"), "allgather")])[4]
+    assert shelf.page("allreduce", 65535).traffic.num_steps == 2
+    assert shelf.page("allreduce", 65536).text == "allreduce (page 64 KiB)"
+    assert shelf.page("allgather", 9) is None
+    assert shelf.digest() != shelves_of(plans[:1])[4].digest()
+
+
+def test_without_torch_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.delitem(sys.modules, "ocs_codesign.torch", raising=False)
+    with pytest.raises(ImportError, match=r"pip install 'ocs-codesign\[torch\]'"):
+        importlib.import_module("ocs_codesign.torch")
