@@ -21,12 +21,12 @@ LINES = {
     "circuits": 9_095,
     "fabric": 14_146,
     "jobs": 15_686,
-    "interop": 14_149,
+    "interop": 14_431,
     "faces": 22_272,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_182
+MAX_LINES_OF_TESTS = 60_359
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -39,8 +39,8 @@ DATACLASSES = 455
 
 PUBLIC_NAMES = 216
 OPTION_NAMES = 128
-TOP_MODULES = {"__init__.py", "__main__.py", "torch.py"}
-"""Those of libraries are imported by their names, as in ``import ocs_codesign.torch``."""
+TOP_MODULES = {"__init__.py", "__main__.py", "jax.py", "torch.py"}
+"""Those of libraries are imported by their names, as in ``import ocs_codesign.jax``."""
 
 
 def num_lines(files: list[Path]) -> int:
