@@ -32,7 +32,7 @@ from ocs_codesign.fabric.deployments.work import Action, joined_names
 from ocs_codesign.fabric.description import PortModel, rotations
 from ocs_codesign.fabric.files.fabric_files import save_fabric
 from ocs_codesign.fabric.infeasible import InfeasibleError
-from ocs_codesign.fabric.wiring import Port
+from ocs_codesign.fabric.wiring import Port, cable_name, host_strands, strand_numbers
 from ocs_codesign.faces.cli import main
 
 ONE_WAY = (("one", "DirectedCirculant(8, (1, 3))"), ("two", "DirectedCirculant(8, (1, 2))"))
@@ -60,7 +60,8 @@ def _up_or_planned(state):
 def carried_out(before, after):
     """The steps of the work, done by hand on what was up: every one must be possible."""
     was, now = (_up_or_planned(json.loads(files["state.json"])) for files in (before, after))
-    held = joined(before, was)
+    dead = json.loads(after["state.json"])["failed"]["switches"]
+    held = {(switch, name) for switch, name in joined(before, was) if switch not in dead}
     taken = {(switch, end) for switch, name in held for end in name.split("-")}
     plugged = {}
     for row in csv.DictReader(io.StringIO(before["cabling.csv"].decode(), newline="")):
@@ -72,7 +73,9 @@ def carried_out(before, after):
     for step in work:
         place, port = (step["switch"], step["id"]), (step["switch"], step["id"])
         ends = {(step["switch"], end) for end in step["id"].split("-")}
-        if step["action"] == "delete":
+        if step["action"] == "replace":
+            assert plugged[port] == step["cable"]
+        elif step["action"] == "delete":
             held.remove(place)  # a KeyError if it does not exist
             taken -= ends
             num_deleted += 1
@@ -283,6 +286,30 @@ def test_a_question_changes_nothing(tmp_path, capsys):
     assert files_of(bundle) == before
 
 
+def test_a_broken_cable_is_replaced_and_its_port_is_sound(tmp_path, capsys):
+    """A new cable in the same ports: no circuit changes, and no port counts as failed."""
+    bundle = written(small_deployment(), tmp_path / "bundle")
+    before = files_of(bundle)
+    where = {row["cable"]: row["b_port"] for row in rows(bundle / "cabling.csv")}
+    arguments = ("survive", "--bundle", bundle, "--repair", "cable:C00003", "--json", "-")
+    code, text, errors = run(capsys, *arguments)
+    assert (code, errors) == (0, "")
+    answer, after = json.loads(text), files_of(bundle)
+    assert answer["failed"] == []
+    work = ["stage,action,switch,id,plane,cable", f"1,replace,p0s0,{where['C00003']},0,C00003"]
+    assert after["work.csv"].decode().split() == work
+    assert carried_out(before, after) == 0
+    assert after["cabling.csv"] == before["cabling.csv"]
+    assert b"p0s0: replace 1 cables by new ones" in after["work.md"]
+    assert check_bundle(bundle).ok
+    written(read_bundle(bundle), tmp_path / "again")
+    assert files_of(tmp_path / "again") == after
+    port = f"port:p0s0:{where['C00003']}"
+    assert run(capsys, "rewire", "--bundle", bundle, "--done")[0] == 0
+    assert run(capsys, *arguments[:4], port)[0] == 0
+    assert json.loads(files_of(bundle)["state.json"])["failed"]["ports"] == [port[5:]]
+
+
 def test_what_is_really_held_is_where_the_stages_begin(tmp_path, capsys):
     """Two cross-connects of the configuration are down, and two that lead nowhere are up."""
     bundle = written(small_deployment(), tmp_path / "bundle")
@@ -386,8 +413,9 @@ def test_a_design_of_fewer_ports_is_offered_when_a_plane_dies(
     verdict = check_bundle(bundle)
     assert verdict.ok
     assert verdict.configurations[-1].topology.degree == degree
-    lost = [switch for switch, _ in joined(before, "all") if switch == "p0s0"]
-    assert carried_out(before, files_of(bundle)) >= len(lost) >= 4
+    assert "p0s0" in {switch for switch, _ in joined(before, "all")}
+    carried_out(before, files_of(bundle))
+    assert b"p0s0" not in files_of(bundle)["work.csv"]
     assert run(capsys, "rewire", "--bundle", bundle, "--done")[0] == 0
     code, _, errors = run(capsys, *arguments[:3], "--repair", "host:h1", "--redesign", "x")
     assert (code, "hosts and ports have spares" in errors) == (2, True)
@@ -426,6 +454,13 @@ def test_nothing_is_said_to_be_up_or_planned_anew_until_the_work_is_reported_don
         assert any("either up or planned" in str(one) for one in check_bundle(bundle).findings)
 
 
+def cables_of(deployment):
+    """The names of all strands with a cable."""
+    cabling, numbers = deployment.cabling, strand_numbers(deployment.fabric)
+    strands = host_strands(cabling).tolist()
+    return [cable_name(numbers[host, plane, side]) for plane, host, side, *_ in strands]
+
+
 def some_loss(rng, deployment):
     """A host, a port with a cable, a cable's port, or a switch that has not failed."""
     there, failed = deployment.fabric, deployment.failures
@@ -436,6 +471,8 @@ def some_loss(rng, deployment):
         left = [one.name for one in there.switches if one.name not in failed.switches]
         return Failures(switches=(rng.choice(left),))
     sides = "AB" if there.port_model.has_b_side else ("",)
+    if rng.random() < 0.2:
+        return Failures(cables=(rng.choice(cables_of(deployment)),))
     switch = rng.choice(there.switches)
     port = Port(switch.name, rng.choice(sides), rng.randint(1, switch.num_ports))
     return Failures() if port in failed.ports else Failures(ports=(port,))
@@ -456,6 +493,7 @@ def steps_done(before, after):
     was, now = (
         set(joined_names(one.configuration(one.up).configuration)) for one in (before, after)
     )
+    was = {(switch, name) for switch, name in was if switch not in after.failures.switches}
     for step in after.work.steps:
         if step.action is Action.DELETE:
             was.remove((step.switch, step.id))  # a KeyError if it does not exist

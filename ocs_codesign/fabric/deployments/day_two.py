@@ -21,7 +21,13 @@ from ocs_codesign.fabric.deployments.deploy import (
     on_cables,
 )
 from ocs_codesign.fabric.deployments.held import change_from_held, joined_ports
-from ocs_codesign.fabric.deployments.work import Work, change_steps, move_steps, repair_steps
+from ocs_codesign.fabric.deployments.work import (
+    Work,
+    answered_steps,
+    change_steps,
+    move_steps,
+    repair_steps,
+)
 from ocs_codesign.fabric.embedding.embed import Prefer, embed
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.models import planes_of
@@ -73,8 +79,9 @@ def rewired(
 def repaired(deployment: Deployment, lost: Failures) -> tuple[Deployment, Repair]:
     """All configurations without what is lost, the one that is up with the fewest hands at work.
 
-    See ``repair``. Raises InfeasibleError if the spares do not suffice, ValueError for what the
-    fabric does not have or what has failed already.
+    See ``repair``; a lost cable has a new one laid in its place, and no circuit moves. Raises
+    InfeasibleError if the spares do not suffice, ValueError for what the fabric does not have or
+    what has failed already.
     """
     failures = deployment.settled().failures.and_also(lost)
     up = deployment.configuration(deployment.up)
@@ -93,8 +100,11 @@ def repaired(deployment: Deployment, lost: Failures) -> tuple[Deployment, Repair
         configurations,
         all_changes(configurations),
         deployment.up,
-        failures,
-        Work(f"repair {' '.join(lost.components())}", repair_steps(deployment.fabric, done)),
+        replace(failures, cables=()),
+        Work(
+            f"repair {' '.join(lost.components())}",
+            repair_steps(deployment.cabling, done, failures),
+        ),
     )
     return changed, done
 
@@ -244,7 +254,7 @@ def redesign(deployment: Deployment, lost: Failures, name: str = NAME) -> Redesi
 
     Raises InfeasibleError if no stored design fits, ValueError if anything but switches is lost.
     """
-    if lost.hosts or lost.ports:
+    if lost.hosts or lost.ports or lost.cables:
         raise ValueError("a redesign is for lost switches and planes: hosts and ports have spares")
     failures = deployment.settled().failures.and_also(lost)
     up = deployment.configuration(deployment.up)
@@ -287,6 +297,8 @@ def redesigned(
     tell_phase("Planning changes")
     change = change_from_held(joined_ports(up.configuration), made.configuration)
     change = replace(change, before=replace(change.before, name=up.name))
+    failures = deployment.failures.and_also(lost)
+    steps = change_steps(change, change.before, change.after)
     title = f"redesign as {name} without {' '.join(lost.components())}"
     configurations = (*kept, new)
     changed = Deployment(
@@ -294,8 +306,8 @@ def redesigned(
         configurations,
         all_changes(configurations),
         name,
-        deployment.failures.and_also(lost),
-        Work(title, change_steps(change, change.before, change.after)),
+        failures,
+        Work(title, answered_steps(steps, failures.switches)),
     )
     return changed, change
 

@@ -108,22 +108,32 @@ class DeployedConfiguration:
 @final
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """What has failed and is not used: hosts, ports of switches, and switches, by name."""
+    """What has failed and is not used: hosts, ports of switches, and switches, by name.
+
+    ``cables`` are lost until their repair, which lays new ones in their places.
+    """
 
     hosts: tuple[str, ...] = ()
     ports: tuple[Port, ...] = ()
     switches: tuple[str, ...] = ()
+    cables: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there are any."""
-        return bool(self.hosts or self.ports or self.switches)
+        return bool(self.hosts or self.has_parts)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether there are any beside hosts."""
+        return bool(self.ports or self.switches or self.cables)
 
     def components(self) -> tuple[str, ...]:
-        """All of them as in ``host:h3``, ``switch:p0s0`` and ``port:p0s0:1A``."""
+        """All of them as in ``host:h3``, ``switch:p0s0``, ``port:p0s0:1A`` and ``cable:C00001``."""
         return (
             *(f"host:{name}" for name in self.hosts),
             *(f"switch:{name}" for name in self.switches),
             *(f"port:{port}" for port in self.ports),
+            *(f"cable:{name}" for name in self.cables),
         )
 
     def and_also(self, more: Failures) -> Failures:
@@ -133,7 +143,10 @@ class Failures:
         if again:
             raise ValueError(f"{again[0]} has failed already")
         return Failures(
-            (*self.hosts, *more.hosts), (*self.ports, *more.ports), (*self.switches, *more.switches)
+            (*self.hosts, *more.hosts),
+            (*self.ports, *more.ports),
+            (*self.switches, *more.switches),
+            (*self.cables, *more.cables),
         )
 
 

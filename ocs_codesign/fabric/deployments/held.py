@@ -239,7 +239,7 @@ def spliced_up(
     seed: int = 0,
 ) -> SplicedConfiguration:
     """What is up without lost hosts, as ``spliced`` would make it."""
-    if lost.ports or lost.switches or not lost.hosts:
+    if lost.has_parts or not lost.hosts:
         raise ValueError(
             "circuits are joined in place of lost hosts: switches and ports have spares"
         )

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+
+from ocs_codesign.fabric.wiring import port_of_cable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.fabric.deployments.deploy import Failures
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.repairs.repair import JoinedPorts, Repair, StrandMove
     from ocs_codesign.fabric.rewiring.stages import Staged
-    from ocs_codesign.fabric.wiring import Configuration
+    from ocs_codesign.fabric.wiring import Cabling, Configuration
 
 
 @final
 class Action(Enum):
-    """What is done: to a cross-connect, or by hands to the end of a cable."""
+    """What is done: to a cross-connect, or by hands to the end of a cable, or to all of it."""
 
     DELETE = "delete"
+    REPLACE = "replace"
     UNPLUG = "unplug"
     PLUG = "plug"
     CREATE = "create"
@@ -34,7 +38,8 @@ class Action(Enum):
 class WorkStep:
     """One thing to do: to the cross-connect, or at the port, ``id`` of a switch.
 
-    Stages count from 1. ``cable`` is what is plugged or unplugged, empty for cross-connects.
+    Stages count from 1. ``cable`` is what is plugged or unplugged, or has a new one laid in its
+    place that takes its name; empty for cross-connects.
     """
 
     stage: int
@@ -75,14 +80,29 @@ def joined_names(configuration: Configuration) -> list[tuple[str, str]]:
     return [(step.switch, step.id) for step in steps]
 
 
-def repair_steps(fabric: Fabric, repair: Repair) -> tuple[WorkStep, ...]:
-    """The steps of a repair, all in one stage; strands that are idle afterwards come last."""
-    return (
+def answered_steps(steps: Sequence[WorkStep], lost: Sequence[str]) -> tuple[WorkStep, ...]:
+    """The steps without the cross-connects of lost switches, which answer no one; stages anew."""
+    left = [step for step in steps if step.cable or step.switch not in lost]
+    stages = sorted({step.stage for step in left})
+    return tuple(replace(step, stage=1 + stages.index(step.stage)) for step in left)
+
+
+def repair_steps(cabling: Cabling, repair: Repair, lost: Failures) -> tuple[WorkStep, ...]:
+    """The steps of a repair, all in one stage, from old cables; idle strands come last."""
+    fabric = cabling.fabric
+    planes = {switch.name: switch.plane for switch in fabric.switches}
+    ends = [(port_of_cable(cabling, name), name) for name in sorted(lost.cables)]
+    steps = (
+        *(
+            WorkStep(1, Action.REPLACE, end.switch, end.name, planes[end.switch], name)
+            for end, name in ends
+        ),
         *_joined_steps(fabric, Action.DELETE, repair.removed),
         *move_steps(fabric, repair.moves),
         *_joined_steps(fabric, Action.CREATE, repair.made),
         *move_steps(fabric, repair.idle),
     )
+    return answered_steps(steps, lost.switches)
 
 
 def move_steps(fabric: Fabric, moves: Sequence[StrandMove]) -> tuple[WorkStep, ...]:

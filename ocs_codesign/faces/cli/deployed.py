@@ -174,13 +174,14 @@ def write(deployment: Deployment, place: BundlePlace) -> dict[str, Any]:
 def components(texts: Sequence[str], deployment: Deployment | None = None) -> Failures:
     """What is named by ``texts``, see COMPONENT; planes and cables are those of a deployment.
 
-    A cable stands for the switch port that it is plugged into.
+    A cable is none of its ports: those are sound.
     """
     from ocs_codesign.fabric.deployments.deploy import Failures
     from ocs_codesign.fabric.wiring import port_of_cable
 
     hosts: list[str] = []
     switches: list[str] = []
+    cables: list[str] = []
     ports = []
     for text in texts:
         what, _, name = text.partition(":")
@@ -189,12 +190,13 @@ def components(texts: Sequence[str], deployment: Deployment | None = None) -> Fa
         elif what == "plane" and deployment is not None and name.isdecimal():
             switches += _of_plane(deployment, name)
         elif what == "cable" and deployment is not None:
-            ports.append(port_of_cable(deployment.cabling, name))
+            port_of_cable(deployment.cabling, name)
+            cables.append(name)
         elif what == "port":
             ports.append(_port(text, name))
         else:
             raise click.UsageError(f"{text!r} is no component: it must be {COMPONENT}")
-    return Failures(tuple(hosts), tuple(ports), tuple(switches))
+    return Failures(tuple(hosts), tuple(ports), tuple(switches), tuple(cables))
 
 
 def _port(text: str, name: str) -> Any:
@@ -264,7 +266,7 @@ def spliced_question(
     from ocs_codesign.faces.answers.declared import records
     from ocs_codesign.faces.answers.deploy import splice_sections
 
-    if failed.ports or failed.switches:
+    if failed.has_parts:
         raise ValueError(
             "circuits are joined in place of lost hosts: switches and ports have spares"
         )
@@ -280,7 +282,7 @@ def offered_splice(
     from ocs_codesign.faces.answers.declared import records
     from ocs_codesign.faces.answers.deploy import splice_text
 
-    if failed.ports or failed.switches:
+    if failed.has_parts:
         return {}, []
     try:
         made = make()

@@ -362,8 +362,8 @@ def _spans(parent: list[int], root: object, nodes: int) -> bool:
 
 STATE, WORK, RUNBOOK = "state.json", "work.csv", "work.md"
 WORK_COLUMNS = ("stage", "action", "switch", "id", "plane", "cable")
-UNPLUG, PLUG = "unplug", "plug"
-ACTIONS = (DELETE, UNPLUG, PLUG, CREATE)
+REPLACE, UNPLUG, PLUG = "replace", "unplug", "plug"
+ACTIONS = (DELETE, REPLACE, UNPLUG, PLUG, CREATE)
 _KEYS = {"up", "planned", "failed", "spares_in_use", "unplugged", "last_work"}
 
 
@@ -423,9 +423,9 @@ def _state(value: Any) -> State:
     texts = [_texts(one) for one in (*lists, value["unplugged"])]
     work: dict[str, Any] = {"title": None, **dict.fromkeys(ACTIONS, 0)}
     if value["last_work"] is not None:
-        if set(value["last_work"]) != set(work):
+        if set(value["last_work"]) | {REPLACE} != set(work):
             raise ValueError(f"last_work has {', '.join(sorted(work))}")
-        work = value["last_work"]
+        work |= value["last_work"]
     up, planned = value["up"], value["planned"]
     if (up is None) == (planned is None):
         raise ValueError("either up or planned is the name of a configuration, and the other null")
@@ -520,7 +520,7 @@ def check_work(files: BundleFiles, plant: Plant, state: State, up: Collection[st
             continue
         rule = (
             _undone_hands(row, plant, in_port)
-            if row["action"] in (PLUG, UNPLUG)
+            if row["action"] in (PLUG, UNPLUG, REPLACE)
             else _undone_circuit(row, switch, held, joined)
         )
         if rule is not None:
@@ -568,10 +568,11 @@ def _undone_hands(row: Row, plant: Plant, in_port: dict[Port, str]) -> str | Non
     port, name = Port(row["switch"], row["id"]), row["cable"]
     if port not in {port for _, port in ports_of(plant.switches[port.device])}:
         return f"{shown(row['id'])} is no port of {port.device}"
-    if row["action"] == PLUG:
+    if row["action"] in (PLUG, REPLACE):
         if in_port.get(port) != name:
             return f"{shown(name)} is plugged in there, but it is not there afterwards"
-        del in_port[port]
+        if row["action"] == PLUG:
+            del in_port[port]
     elif port in in_port:
         return f"{shown(name)} is unplugged there, but {in_port[port]} is there all the time"
     else:

@@ -143,6 +143,8 @@ def _summary(work: Work) -> dict[str, Any]:
     counts = {action.value: 0 for action in Action}
     for step in work.steps:
         counts[step.action.value] += 1
+    if not counts[Action.REPLACE.value]:
+        del counts[Action.REPLACE.value]
     return {"title": work.title, **counts}
 
 

@@ -133,11 +133,14 @@ def _work_lines(steps: Sequence[WorkStep]) -> Iterator[str]:
     """A line for every switch at which something of one kind is done in a row, with the counts."""
 
     def kind(step: WorkStep) -> tuple[int, Action | None]:
-        return step.stage, None if step.cable else step.action
+        by_hand = step.action in (Action.UNPLUG, Action.PLUG)
+        return step.stage, None if by_hand else step.action
 
     for (stage, action), run in groupby(steps, kind):
         where = f"stage {stage}, " * (steps[-1].stage > 1)
-        what = "cable ends" if action is None else "cross-connects"
+        what = {None: "cable ends", Action.REPLACE: "cables by new ones"}.get(
+            action, "cross-connects"
+        )
         counts: dict[str, Counter[str]] = {}
         for step in run:
             counts.setdefault(step.switch, Counter())[step.action.value] += 1
