@@ -5,10 +5,15 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 if find_spec("torch") is None:
-    raise ImportError("torch is missing: pip install 'ocs-codesign[torch]'")
+    MISSING = "torch is missing: pip install 'ocs-codesign[torch]'"
+    if __name__ == "__main__":
+        sys.stderr.write(f"Error: {MISSING}\n")
+        sys.exit(2)
+    raise ImportError(MISSING)
 
 from ocs_codesign.interop.runtimes.torch_group import counts, register, report, use
 
@@ -17,8 +22,6 @@ __all__ = ["counts", "report", "use"]
 register()
 
 if __name__ == "__main__":
-    import sys
-
     from ocs_codesign.interop.runtimes.torch_launch import main
 
     sys.exit(main(sys.argv[1:]))

@@ -181,8 +181,9 @@ def test_pages_are_chosen_by_size(tmp_path):
     assert shelf.digest() != shelves_of(plans[:1])[4].digest()
 
 
-def test_without_torch_it_says_what_to_install(monkeypatch):
+@pytest.mark.parametrize("library", ["jax", "torch"])
+def test_without_a_library_it_says_what_to_install(library, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    monkeypatch.delitem(sys.modules, "ocs_codesign.torch", raising=False)
-    with pytest.raises(ImportError, match=r"pip install 'ocs-codesign\[torch\]'"):
-        importlib.import_module("ocs_codesign.torch")
+    monkeypatch.delitem(sys.modules, f"ocs_codesign.{library}", raising=False)
+    with pytest.raises(ImportError, match=rf"pip install 'ocs-codesign\[{library}\]'"):
+        importlib.import_module(f"ocs_codesign.{library}")

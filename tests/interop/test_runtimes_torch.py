@@ -167,9 +167,14 @@ def trained(rank, _, *, sharded):
     return losses, counts()
 
 
-@pytest.mark.parametrize(("ranks", "sharded"), [(4, False), (4, True), (6, True), (8, False)])
-def test_training_goes_by_schedules(ranks, sharded, tmp_path):
+MORE = [(6, True), (6, False), (8, False), (8, True)]
 
+
+@pytest.mark.parametrize(
+    ("ranks", "sharded"),
+    [(4, False), (4, True), *(pytest.param(*each, marks=pytest.mark.long) for each in MORE)],
+)
+def test_training_goes_by_schedules(ranks, sharded, tmp_path):
     work = partial(trained, sharded=sharded)
     ours = on_processes(ranks, tmp_path, work)
     theirs = on_processes(ranks, tmp_path, work, backend="gloo")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.interop.runtimes.shelf import Shelf
-    from ocs_codesign.interop.runtimes.traffic import Traffic
+    from ocs_codesign.interop.runtimes.traffic import RankTraffic
 
 
 class StepTables(NamedTuple):
@@ -43,7 +43,7 @@ class StepTables(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def tables_of(traffic: Traffic) -> tuple[StepTables, ...]:
+def tables_of(traffic: RankTraffic) -> tuple[StepTables, ...]:
     """The tables of all steps."""
     ranks, none = traffic.num_ranks, traffic.most_slots
     slot = np.full((ranks, traffic.num_chunks), none, dtype=np.int32)
@@ -81,7 +81,7 @@ def tables_of(traffic: Traffic) -> tuple[StepTables, ...]:
     return tuple(steps)
 
 
-def _part(traffic: Traffic, row: int) -> slice:
+def _part(traffic: RankTraffic, row: int) -> slice:
     return slice(int(traffic.start[row]), int(traffic.start[row + 1]))
 
 
@@ -92,7 +92,7 @@ def _rank_of(axis: Any) -> Any:
     return jax.lax.axis_index(axis)
 
 
-def performed(traffic: Traffic, given: Any, axis: Any, elements: int, op: str = "add") -> Any:
+def performed(traffic: RankTraffic, given: Any, axis: Any, elements: int, op: str = "add") -> Any:
     """The flat output of a rank, whose flat input is ``given``; ``elements`` as of ``sizes``."""
     import jax
     import jax.numpy as jnp
@@ -124,7 +124,9 @@ def performed(traffic: Traffic, given: Any, axis: Any, elements: int, op: str = 
     return _joined(buffer[jnp.asarray(last)[mine]], last_sizes)
 
 
-def _slots(traffic: Traffic, chunks_of: Any) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
+def _slots(
+    traffic: RankTraffic, chunks_of: Any
+) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
     """Slots of what every rank has, or wants, and the chunks in them."""
     chunks = [chunks_of(rank) for rank in range(traffic.num_ranks)]
     slots = [np.searchsorted(traffic.slots_of(rank), each) for rank, each in enumerate(chunks)]
@@ -165,7 +167,7 @@ class JaxCollectives:
         self._shelves = shelves
         self.counts: dict[tuple[str, str], int] = {}
 
-    def _traffic(self, collective: str, axis: Any, message_bytes: int) -> Traffic | None:
+    def _traffic(self, collective: str, axis: Any, message_bytes: int) -> RankTraffic | None:
         import jax
 
         names = axis if isinstance(axis, tuple) else (axis,)

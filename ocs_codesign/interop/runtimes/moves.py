@@ -5,9 +5,8 @@ A wire is three calls, to start a send, to start a receive and to wait; ``execut
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.interop.runtimes.traffic import Traffic
+    from ocs_codesign.interop.runtimes.traffic import RankTraffic
 
 Runs = tuple[tuple[int, int], ...]
 """Ranges of elements of a rank's buffer, one behind the other."""
@@ -46,7 +45,7 @@ class Receive(NamedTuple):
     is_direct: bool
 
 
-class Step(NamedTuple):
+class RankStep(NamedTuple):
     """What a rank does in a step, by its number from 0 on; receives by increasing source."""
 
     number: int
@@ -54,9 +53,7 @@ class Step(NamedTuple):
     receives: tuple[Receive, ...]
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Moves:
+class RankMoves(NamedTuple):
     """A rank's part of a collective: a buffer of ``size`` elements, and what happens in it.
 
     Input and output stand in the buffer as ``given`` and ``wanted``.
@@ -65,7 +62,7 @@ class Moves:
     size: int
     given: Runs
     wanted: Runs
-    steps: tuple[Step, ...]
+    steps: tuple[RankStep, ...]
     num_steps: int
 
     @property
@@ -74,7 +71,7 @@ class Moves:
         return sum(len(step.sends) for step in self.steps)
 
 
-def moves_of(traffic: Traffic, rank: int, sizes: NDArray[np.int64]) -> Moves:
+def moves_of(traffic: RankTraffic, rank: int, sizes: NDArray[np.int64]) -> RankMoves:
     """A rank's moves where chunks have so many elements; empty messages are not sent.
 
     >>> from ocs_codesign.core.collective import Collective
@@ -128,8 +125,8 @@ def moves_of(traffic: Traffic, rank: int, sizes: NDArray[np.int64]) -> Moves:
             receives.append(Receive(int(traffic.source[row]), ranges, size, adds, alone))
         if sends or receives:
             number = int(traffic.step[rows[0]])
-            steps.append(Step(number, tuple(sends), tuple(receives)))
-    return Moves(
+            steps.append(RankStep(number, tuple(sends), tuple(receives)))
+    return RankMoves(
         int(place[-1]),
         runs(traffic.given(rank)),
         runs(traffic.wanted(rank)),
@@ -139,12 +136,12 @@ def moves_of(traffic: Traffic, rank: int, sizes: NDArray[np.int64]) -> Moves:
 
 
 @lru_cache(maxsize=256)
-def moves_for(traffic: Traffic, rank: int, elements: int) -> Moves:
-    """The moves for so many elements, as ``Traffic.sizes`` has them; kept."""
+def moves_for(traffic: RankTraffic, rank: int, elements: int) -> RankMoves:
+    """The moves for so many elements, as ``RankTraffic.sizes`` has them; kept."""
     return moves_of(traffic, rank, traffic.sizes(elements))
 
 
-class Wire(Protocol):
+class MessageWire(Protocol):
     """What a runtime does: buffers are its own, of elements, and slices of them are views."""
 
     def room(self, size: int) -> Any:
@@ -161,9 +158,9 @@ class Wire(Protocol):
 
 
 def execute(
-    moves: Moves,
+    moves: RankMoves,
     buffer: Any,
-    wire: Wire,
+    wire: MessageWire,
     combine: Callable[[Any, Any], object],
     tag: int,
     modulo: int,
@@ -199,7 +196,7 @@ def execute(
                 start += hi - lo
 
 
-def packed(buffer: Any, runs: Runs, size: int, wire: Wire) -> Any:
+def packed(buffer: Any, runs: Runs, size: int, wire: MessageWire) -> Any:
     """Runs of a buffer as one: a view if they are."""
     if len(runs) == 1:
         return buffer[runs[0][0] : runs[0][1]]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ocs_codesign.core.plans import Book
 from ocs_codesign.core.quantities import format_size
 from ocs_codesign.core.schedule import Messages, Schedule
-from ocs_codesign.interop.runtimes.traffic import Traffic, traffic_of
+from ocs_codesign.interop.runtimes.traffic import RankTraffic, traffic_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +21,7 @@ class RunPage(NamedTuple):
     """The messages for collectives of ``from_bytes`` bytes of M and more."""
 
     from_bytes: int
-    traffic: Traffic
+    traffic: RankTraffic
 
     @property
     def text(self) -> str:
@@ -30,9 +29,7 @@ class RunPage(NamedTuple):
         return f"{self.traffic.collective.text} (page {format_size(self.from_bytes)})"
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Shelf:
+class Shelf(NamedTuple):
     """Pages by collective and root, each from the largest size down, all of ``num_ranks`` ranks."""
 
     num_ranks: int
@@ -113,7 +110,7 @@ def _verified(plan: Any) -> Plan:
     return plan
 
 
-def _runnable(plan: Plan) -> Traffic:
+def _runnable(plan: Plan) -> RankTraffic:
     """What goes between ranks; ValueError for what ranks alone cannot do."""
     if plan.collective.groups is not None or plan.collective.sizes is not None:
         raise ValueError(

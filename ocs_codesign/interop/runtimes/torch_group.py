@@ -23,7 +23,7 @@ from ocs_codesign.interop.runtimes.torch_wire import OcsWork, TorchWire, Worker,
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ocs_codesign.interop.runtimes.moves import Moves
+    from ocs_codesign.interop.runtimes.moves import RankMoves
     from ocs_codesign.interop.runtimes.shelf import RunPage, Shelf
 
 NAME = "ocs"
@@ -82,7 +82,7 @@ def report() -> str:
 
 
 class _Call(NamedTuple):
-    """A collective to be done: M in bytes, elements as ``Traffic.sizes`` has them, and the rest."""
+    """A collective to be done: M in bytes, elements as of ``sizes``, and the rest."""
 
     collective: str
     message_bytes: int
@@ -124,8 +124,8 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     # Which way a call goes.
 
-    def _reason(self, call: _Call) -> str | None:
-        """Why a call cannot be done by a schedule, None if it can."""
+    def _page(self, call: _Call) -> RunPage | str:
+        """The page that does a call, or why none can."""
         tensors = (call.given, call.result)
         if self.size() == 1:
             return "one rank"
@@ -141,25 +141,19 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
             return "empty"
         if call.op is not None and (reason := _unfit(call.op, call.given.dtype)) is not None:
             return reason
-        if self._page(call) is None:
-            return "no page" if call.root is None else f"no page with root {call.root}"
-        return None
-
-    def _page(self, call: _Call) -> RunPage | None:
-        shelf = self._shelf
-        return shelf and shelf.page(call.collective, call.message_bytes, call.root)
+        page = self._shelf.page(call.collective, call.message_bytes, call.root)
+        return page or ("no page" if call.root is None else f"no page with root {call.root}")
 
     def _ours(self, calls: Sequence[_Call], results: Any, opts: Any) -> OcsWork | None:
         """Do the calls by schedules if all can be, inline if the caller waits anyway."""
-        reasons = [self._reason(call) for call in calls]
-        reason = next((each for each in reasons if each is not None), None)
-        if reason is not None or not calls:
-            self._count(calls[0].collective if calls else "nothing", reason or "empty")
+        found = [self._page(call) for call in calls]
+        pages = [page for page in found if not isinstance(page, str)]
+        if len(pages) < len(found) or not calls:
+            reason = next((page for page in found if isinstance(page, str)), "empty")
+            self._count(calls[0].collective if calls else "nothing", reason)
             return None
         jobs = []
-        for call in calls:
-            page = self._page(call)
-            assert page is not None
+        for call, page in zip(calls, pages, strict=True):
             moves = moves_for(page.traffic, self.rank(), call.elements)
             jobs.append(partial(self._perform, call, page, moves, self._tag))
             self._tag = (self._tag + moves.num_steps) % TAGS
@@ -178,7 +172,7 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
             self._said.add((collective, reason))
             _LOG.warning("%s of %d ranks by the library: %s", collective, self.size(), reason)
 
-    def _perform(self, call: _Call, page: RunPage, moves: Moves, tag: int) -> None:
+    def _perform(self, call: _Call, page: RunPage, moves: RankMoves, tag: int) -> None:
         given, result = call.given.view(-1), call.result.view(-1)
         wire = TorchWire(self._wire, given, page.text, moves.num_steps, self._limit)
         whole = ((0, moves.size),)

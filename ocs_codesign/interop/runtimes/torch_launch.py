@@ -10,7 +10,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from ocs_codesign.interop.runtimes.torch_group import NAME, PLANS, register, report
+from ocs_codesign.interop.runtimes.torch_group import NAME, PLANS, register, report, use
 
 USAGE = """usage: python -m ocs_codesign.torch [--plans PATHS] [--report] SCRIPT [ARGUMENT...]
 
@@ -53,6 +53,11 @@ def main(words: list[str]) -> int:
             return 2
     if not words:
         sys.stderr.write(f"{USAGE}\nError: a script is missing\n")
+        return 2
+    try:
+        use(*filter(None, os.environ.get(PLANS, "").split(os.pathsep)))
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"Error: {error}\n")
         return 2
     stand_in()
     sys.argv = words
