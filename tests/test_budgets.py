@@ -21,8 +21,8 @@ LINES = {
     "circuits": 9_159,
     "fabric": 15_617,
     "jobs": 15_686,
-    "interop": 14_425,
-    "faces": 22_826,
+    "interop": 14_430,
+    "faces": 22_831,
 }
 """Lines of every package; what they are to come to is a third less."""
 
