@@ -16,7 +16,7 @@ from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.interop.runtimes.moves import execute, moves_of, packed, put
-from ocs_codesign.interop.runtimes.traffic import RankTraffic, traffic_of
+from ocs_codesign.interop.runtimes.traffic import RankMessages, traffic_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ def planned(plan: dict[str, Any]) -> Schedule:
 
 
 @cache
-def known_traffic(name: str) -> RankTraffic:
+def known_traffic(name: str) -> RankMessages:
     return traffic_of(planned(CASES[name]["plan"]))
 
 
@@ -96,7 +96,7 @@ class QueueWire:
 
 
 def threaded(
-    traffic: RankTraffic, elements: Any, inputs: list[np.ndarray], combine: Callable = np.add
+    traffic: RankMessages, elements: Any, inputs: list[np.ndarray], combine: Callable = np.add
 ) -> list[np.ndarray]:
     """The output of every rank, each a thread."""
     sizes, results = traffic.sizes(elements), {}

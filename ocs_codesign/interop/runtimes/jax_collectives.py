@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.interop.runtimes.shelf import Shelf
-    from ocs_codesign.interop.runtimes.traffic import RankTraffic
+    from ocs_codesign.interop.runtimes.traffic import RankMessages
 
 
 class StepTables(NamedTuple):
@@ -43,7 +43,7 @@ class StepTables(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def tables_of(traffic: RankTraffic) -> tuple[StepTables, ...]:
+def tables_of(traffic: RankMessages) -> tuple[StepTables, ...]:
     """The tables of all steps."""
     ranks, none = traffic.num_ranks, traffic.most_slots
     slot = np.full((ranks, traffic.num_chunks), none, dtype=np.int32)
@@ -81,7 +81,7 @@ def tables_of(traffic: RankTraffic) -> tuple[StepTables, ...]:
     return tuple(steps)
 
 
-def _part(traffic: RankTraffic, row: int) -> slice:
+def _part(traffic: RankMessages, row: int) -> slice:
     return slice(int(traffic.start[row]), int(traffic.start[row + 1]))
 
 
@@ -92,7 +92,7 @@ def _rank_of(axis: Any) -> Any:
     return jax.lax.axis_index(axis)
 
 
-def performed(traffic: RankTraffic, given: Any, axis: Any, elements: int, op: str = "add") -> Any:
+def performed(traffic: RankMessages, given: Any, axis: Any, elements: int, op: str = "add") -> Any:
     """The flat output of a rank, whose flat input is ``given``; ``elements`` as of ``sizes``."""
     import jax
     import jax.numpy as jnp
@@ -125,7 +125,7 @@ def performed(traffic: RankTraffic, given: Any, axis: Any, elements: int, op: st
 
 
 def _slots(
-    traffic: RankTraffic, chunks_of: Any
+    traffic: RankMessages, chunks_of: Any
 ) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
     """Slots of what every rank has, or wants, and the chunks in them."""
     chunks = [chunks_of(rank) for rank in range(traffic.num_ranks)]
@@ -167,7 +167,7 @@ class JaxCollectives:
         self._shelves = shelves
         self.counts: dict[tuple[str, str], int] = {}
 
-    def _traffic(self, collective: str, axis: Any, message_bytes: int) -> RankTraffic | None:
+    def _traffic(self, collective: str, axis: Any, message_bytes: int) -> RankMessages | None:
         import jax
 
         names = axis if isinstance(axis, tuple) else (axis,)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.interop.runtimes.traffic import RankTraffic
+    from ocs_codesign.interop.runtimes.traffic import RankMessages
 
 Runs = tuple[tuple[int, int], ...]
 """Ranges of elements of a rank's buffer, one behind the other."""
@@ -71,7 +71,7 @@ class RankMoves(NamedTuple):
         return sum(len(step.sends) for step in self.steps)
 
 
-def moves_of(traffic: RankTraffic, rank: int, sizes: NDArray[np.int64]) -> RankMoves:
+def moves_of(traffic: RankMessages, rank: int, sizes: NDArray[np.int64]) -> RankMoves:
     """A rank's moves where chunks have so many elements; empty messages are not sent.
 
     >>> from ocs_codesign.core.collective import Collective
@@ -136,8 +136,8 @@ def moves_of(traffic: RankTraffic, rank: int, sizes: NDArray[np.int64]) -> RankM
 
 
 @lru_cache(maxsize=256)
-def moves_for(traffic: RankTraffic, rank: int, elements: int) -> RankMoves:
-    """The moves for so many elements, as ``RankTraffic.sizes`` has them; kept."""
+def moves_for(traffic: RankMessages, rank: int, elements: int) -> RankMoves:
+    """The moves for so many elements, as ``RankMessages.sizes`` has them; kept."""
     return moves_of(traffic, rank, traffic.sizes(elements))
 
 

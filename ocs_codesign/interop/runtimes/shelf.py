@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ocs_codesign.core.plans import Book
 from ocs_codesign.core.quantities import format_size
 from ocs_codesign.core.schedule import Messages, Schedule
-from ocs_codesign.interop.runtimes.traffic import RankTraffic, traffic_of
+from ocs_codesign.interop.runtimes.traffic import RankMessages, traffic_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ class RunPage(NamedTuple):
     """The messages for collectives of ``from_bytes`` bytes of M and more."""
 
     from_bytes: int
-    traffic: RankTraffic
+    traffic: RankMessages
 
     @property
     def text(self) -> str:
@@ -110,7 +110,7 @@ def _verified(plan: Any) -> Plan:
     return plan
 
 
-def _runnable(plan: Plan) -> RankTraffic:
+def _runnable(plan: Plan) -> RankMessages:
     """What goes between ranks; ValueError for what ranks alone cannot do."""
     if plan.collective.groups is not None or plan.collective.sizes is not None:
         raise ValueError(

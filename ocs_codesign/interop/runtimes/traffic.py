@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class RankTraffic:
+class RankMessages:
     """Messages of a collective, sorted by (step, target, source), no two alike in all three.
 
     Message m is ``chunk[start[m] : start[m + 1]]``, ascending and counted through all pieces of the
@@ -121,7 +121,7 @@ class RankTraffic:
         return told.hexdigest()[:16]
 
 
-def traffic_of(plan: Plan | RankProgram) -> RankTraffic:
+def traffic_of(plan: Plan | RankProgram) -> RankMessages:
     """The messages of a verified plan, or of the schedule that a program runs.
 
     Raises ValueError for a program that is no schedule.
@@ -151,7 +151,7 @@ def traffic_of(plan: Plan | RankProgram) -> RankTraffic:
     new = np.ones(len(chunk), dtype=bool)
     new[1:] = (np.diff(rows[:3], axis=1) != 0).any(axis=0)
     begin = np.flatnonzero(new)
-    return RankTraffic(
+    return RankMessages(
         plan.collective,
         hops.demands,
         hops.chunks_per_unit,
