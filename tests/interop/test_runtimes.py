@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import runpy
 import sys
 from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from folders import ROOT
 from runtime_samples import CASES, KNOWN, bits, drawn, inputs_of, known_traffic, planned, threaded
 
 from ocs_codesign.core.collective import Collective
@@ -187,3 +189,11 @@ def test_without_a_library_it_says_what_to_install(library, monkeypatch):
     monkeypatch.delitem(sys.modules, f"ocs_codesign.{library}", raising=False)
     with pytest.raises(ImportError, match=rf"pip install 'ocs-codesign\[{library}\]'"):
         importlib.import_module(f"ocs_codesign.{library}")
+
+
+def test_without_torch_the_launcher_says_it_in_a_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / "ocs_codesign/torch.py"), run_name="__main__")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("Error: torch is missing: pip install")

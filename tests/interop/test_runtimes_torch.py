@@ -274,12 +274,12 @@ x = torch.ones(10); dist.all_reduce(x); print(x[0].item()); dist.destroy_process
 def test_an_unchanged_script_by_the_launcher(tmp_path):
     from ocs_codesign.schedules.files.designs import save_design
 
-    save_design(plans(4)[2], tmp_path / "allreduce")
+    save_design(plans(2)[2], tmp_path / "allreduce")
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     words = ["-m", "ocs_codesign.torch", "--plans", str(tmp_path / "allreduce"), "--report"]
     address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(20000 + os.getpid() % 20000)}
-    usual = {**os.environ, **address, "WORLD_SIZE": "4", "GLOO_SOCKET_IFNAME": "lo"}
+    usual = {**os.environ, **address, "WORLD_SIZE": "2", "GLOO_SOCKET_IFNAME": "lo"}
     usual |= {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "OMP_NUM_THREADS": "1"}
     ranks = [
         subprocess.Popen(
@@ -289,8 +289,28 @@ def test_an_unchanged_script_by_the_launcher(tmp_path):
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(4)
+        for rank in range(2)
     ]
     told = [process.communicate(timeout=120) for process in ranks]
-    assert [out for out, _ in told] == ["4.0\n"] * 4, told
+    assert [out for out, _ in told] == ["2.0\n"] * 2, told
     assert "allreduce: 1 by schedules" in told[0][1]
+
+
+def told_by_launcher(*words):
+    """The exit code and what is said of a start that does not come to a script."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ocs_codesign.torch", *words],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def test_the_launcher_refuses_in_a_sentence(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT)
+    code, said = told_by_launcher("--plans", str(tmp_path / "none"), str(script))
+    assert (code, said.count("\n")) == (2, 1)
+    assert said.startswith("Error: ")

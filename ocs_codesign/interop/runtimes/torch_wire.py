@@ -78,9 +78,9 @@ class OcsWork(dist.Work):  # type: ignore[misc]
         """Say that it is done, or why it never will be."""
         with self._lock:
             self._error = error
-            self._done.set()
-            if self._future is not None:
+            if self._future is not None:  # before anybody who waits goes on
                 self._tell()
+            self._done.set()
 
     def _tell(self) -> None:
         if self._error is not None:
