@@ -21,12 +21,12 @@ LINES = {
     "circuits": 9_159,
     "fabric": 15_617,
     "jobs": 15_686,
-    "interop": 14_440,
+    "interop": 14_585,
     "faces": 22_831,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 61_570
+MAX_LINES_OF_TESTS = 61_639
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
