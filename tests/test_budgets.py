@@ -21,12 +21,12 @@ LINES = {
     "circuits": 9_159,
     "fabric": 16_150,
     "jobs": 16_369,
-    "interop": 12_960,
+    "interop": 14_594,
     "faces": 23_246,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 61_179
+MAX_LINES_OF_TESTS = 62_211
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -41,7 +41,8 @@ DATACLASSES = 455
 
 PUBLIC_NAMES = 217
 OPTION_NAMES = 139
-TOP_MODULES = {"__init__.py", "__main__.py"}
+TOP_MODULES = {"__init__.py", "__main__.py", "jax.py", "torch.py"}
+"""Those of libraries are imported by their names, as in ``import ocs_codesign.jax``."""
 
 
 def num_lines(files: list[Path]) -> int:
