@@ -72,6 +72,7 @@ SECTIONS = {
         "verify-bundle": "rewire.verify_bundle",
         "survive": "survive",
         "rewire": "rewire",
+        "rehearse": "rehearse",
         "control": "control",
         "switch-agent": "control.switch_agent",
     },
