@@ -25,6 +25,8 @@ _MOST_LINES = 40
 _LONGEST_S = 300
 _INSTALL = ("pip install mpi4py", "apt-get install")
 """What commands say where something is missing that not every reader has: MPI, a package."""
+_OF_SWITCHES = ("control", "rehearse", "switch-agent")
+"""Commands whose examples need switches, or may make namespaces."""
 
 
 PACKAGES = sorted(set(dir(ocs_codesign)) - set(ocs_codesign.__all__))
@@ -65,6 +67,8 @@ def _help(name: str, command: click.Command) -> list[str]:
     if found is None:
         raise ValueError(f"the help of {name} has no example")
     commands = [line.strip() for line in re.sub(r"\s*\\\n\s*", " ", found[1]).splitlines()]
+    if name in _OF_SWITCHES:
+        return lines
     return [*lines, "The example prints:", "", "```text", *_ran(commands), "```", ""]
 
 

@@ -49,6 +49,7 @@ SLOW = (
     "loss_of_hosts",
     "algbw_by_boxes",
     "best_schedules",
+    "pod_slices",
     "native_algorithms",
     "policies_by_speed",
     "every_size",

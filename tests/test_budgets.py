@@ -13,23 +13,25 @@ import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
-    "core": 12_004,
-    "graphs": 3_905,
+    "core": 12_011,
+    "graphs": 4_300,
     "verification": 3_471,
-    "schedules": 21_972,
-    "search": 7_536,
-    "circuits": 9_095,
-    "fabric": 16_090,
+    "schedules": 22_379,
+    "search": 8_414,
+    "circuits": 9_159,
+    "fabric": 16_815,
     "jobs": 15_686,
     "interop": 12_951,
-    "faces": 22_570,
+    "faces": 22_956,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_060
+MAX_LINES_OF_TESTS = 60_792
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
+MAX_PARAMETERS_OF_COMMANDS = 6
+"""Of a function of the command line: options are attributes of a class."""
 
 LONG_FUNCTIONS = 10
 """Functions that are still longer: none may be added."""
@@ -37,8 +39,8 @@ LONG_FUNCTIONS = 10
 DATACLASSES = 456
 """Frozen values with a public name."""
 
-PUBLIC_NAMES = 216
-OPTION_NAMES = 133
+PUBLIC_NAMES = 217
+OPTION_NAMES = 141
 TOP_MODULES = {"__init__.py", "__main__.py"}
 
 
@@ -88,6 +90,16 @@ def test_arguments_of_kernels():
         f"{module}: {node.name} has {len(node.args.args)}"
         for module, node in functions()
         if module.endswith("kernels.py") and len(node.args.args) > MAX_KERNEL_ARGUMENTS
+    ]
+    assert wide == []
+
+
+def test_parameters_of_commands():
+    wide = [
+        f"{module}: {node.name}"
+        for module, node in functions()
+        if module.startswith("faces/cli/")
+        if len(node.args.args) + len(node.args.kwonlyargs) > MAX_PARAMETERS_OF_COMMANDS
     ]
     assert wide == []
 

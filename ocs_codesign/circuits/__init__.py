@@ -22,7 +22,7 @@ __getattr__, __dir__, __all__ = offer(
         "change": "Change",
         "demand.matrix": "DemandMatrix",
         "demand.planner": "plan_demand",
-        "demand.split": "port_splits",
+        "demand.split": "changing_circuits port_splits",
         "frontier": "reconfigured_frontier",
         "legs.plan": "plan_legs",
         "legs.trace": "plan_trace",

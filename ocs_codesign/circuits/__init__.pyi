@@ -3,6 +3,7 @@
 from ocs_codesign.circuits.change import Change as Change
 from ocs_codesign.circuits.demand.matrix import DemandMatrix as DemandMatrix
 from ocs_codesign.circuits.demand.planner import plan_demand as plan_demand
+from ocs_codesign.circuits.demand.split import changing_circuits as changing_circuits
 from ocs_codesign.circuits.demand.split import port_splits as port_splits
 from ocs_codesign.circuits.frontier import reconfigured_frontier as reconfigured_frontier
 from ocs_codesign.circuits.legs.plan import plan_legs as plan_legs

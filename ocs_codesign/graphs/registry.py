@@ -46,6 +46,7 @@ FAMILIES: Registry[Base] = Registry(
         "families.named": "Named",
         "families.cayley": "Cayley Lift",
         "families.affine": "AffineSpliced",
+        "families.pods": "PodLattice PodSlice",
     }
 )
 """Every family of base graphs."""

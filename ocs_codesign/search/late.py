@@ -2,9 +2,10 @@
 
 At the same number of steps items that arrive later than their distance mostly load the links more
 evenly. So for every number of steps that no design is near the least t_b at, the graphs that BFB
-does best on are given to a search for late arrivals. For the fewest steps there can be, where all
-that is known may be generalized Kautz digraphs with their loops, the digraphs of Imase and Itoh are
-among them whose loops are spliced.
+does best on are given to a search for late arrivals: of one item an orbit where the graph has a
+symmetry, which takes hundredths of the time and mostly finds no less. For the fewest steps there
+can be, where all that is known may be generalized Kautz digraphs with their loops, the digraphs of
+Imase and Itoh are among them whose loops are spliced.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _STARTS, _STARTS_IF_LARGE = 2, 1
 _LARGE = 1024
 _MOVES_A_UNIT = 8
 """Of a search's work: that of a pass over the catalogue allows a million."""
+_ALIKE, _MOVES_IF_ALIKE = 8, 200_000
+"""Nodes an orbit from which on one is searched for all, and the moves that mostly suffice then."""
 _SHARE_BEYOND, _STEPS_BEYOND = 4, 2
 
 
@@ -56,10 +59,18 @@ def late_recipes(
     if nodes > MAX_SEARCHED_NODES:  # nothing is stored: there is more to search for
         moves, steps = moves // _SHARE_BEYOND, steps[:_STEPS_BEYOND]
     return [
-        Late(recipe, at_most, moves, effort.seed)
+        _late(recipe, at_most, moves, effort.seed)
         for at_most in steps
         for recipe in _graphs(scored, at_most)[:starts]
     ]
+
+
+def _late(recipe: Recipe, steps: int, moves: int, seed: int) -> Late:
+    """With arrivals as alike as nodes, where the graph declares that many are."""
+    symmetry = recipe.topology().symmetry
+    if symmetry is None or _ALIKE * len(symmetry.representatives()) > recipe.num_nodes:
+        return Late(recipe, steps, moves, seed)
+    return Late(recipe, steps, min(moves, _MOVES_IF_ALIKE), seed, 1)
 
 
 def spliced_recipes(question: Question, steps: list[int]) -> list[AffineSpliced]:

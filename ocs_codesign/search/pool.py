@@ -18,6 +18,7 @@ from ocs_codesign.core.cost import Cost, split_dominated
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
 from ocs_codesign.core.progress import counted
 from ocs_codesign.graphs.expansions.reverse import Transpose
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.graphs.recipe import Expanded, Recipe
 from ocs_codesign.schedules.breadth_first.loads import is_measurable, line_bfb_loads
 from ocs_codesign.schedules.design import Question, can_confirm, measure, predict
@@ -445,6 +446,12 @@ def _with_compared(question: Question, scored: list[Design], effort: Effort) -> 
         return _joined(scored, [predict(recipe, Collective.ALLREDUCE) for recipe in recipes])
     measured = {design.recipe for design in scored if design.measured}
     return _joined(scored, measured_designs(one for one in recipes if one not in measured))
+
+
+def slow_to_compare(question: Question, scored: Iterable[Design]) -> list[Design]:
+    """Those of the literature without a symmetry: stored, no frontier has to measure them again."""
+    slow = GeneralizedKautz(question.degree, question.num_nodes)
+    return [design for design in scored if design.measured and design.recipe == slow]
 
 
 def _joined(designs: Iterable[Design], more: Iterable[Design]) -> list[Design]:

@@ -26,6 +26,7 @@ from ocs_codesign.search.pool import (
     parts_of,
     questions_behind,
     searched,
+    slow_to_compare,
     smaller_answers,
 )
 
@@ -172,7 +173,7 @@ def answer(
     scored, found = searched(question, answers, effort, before, near=near)
     scored, kept = confirmed(scored)
     # What was kept for all-to-all is not told from the rest: all that was kept stays.
-    kept += [*best_for_alltoall(scored, found), *before]
+    kept += [*best_for_alltoall(scored, found), *before, *slow_to_compare(question, scored)]
     entries = tuple(as_entry(design) for design in {one.recipe: one for one in kept}.values())
     return Answered(question, entries, time.process_time() - start)
 

@@ -11,7 +11,12 @@ import pytest
 from folders import DATA
 
 from ocs_codesign.circuits.demand.matrix import DemandMatrix
-from ocs_codesign.circuits.demand.split import circuits_beside, port_splits, time_of
+from ocs_codesign.circuits.demand.split import (
+    changing_circuits,
+    circuits_beside,
+    port_splits,
+    time_of,
+)
 from ocs_codesign.faces.cli import main
 
 CASES = [
@@ -64,6 +69,44 @@ def test_even_demand_by_every_division():
     assert times[3] == pytest.approx(133.333, abs=1e-3)
     assert (times[5], times[6]) == (200.0, None)
     assert all(one.is_optimal for one in found[:6])
+
+
+@pytest.mark.parametrize("delta", [0, 3, 40, 10**6])
+def test_circuits_change_where_that_pays(delta):
+    """Of all choices of the circuits that were tried none takes less with its changes."""
+    rng = np.random.default_rng(delta)
+    demands = []
+    for step in range(5):
+        wanted = rng.integers(1, 9, (5, 5))
+        hot = (0, 1) if step in (0, 3) else (2, 3)
+        wanted[hot] = wanted[hot[::-1]] = 90
+        np.fill_diagonal(wanted, 0)
+        demands.append(DemandMatrix(wanted.tolist()))
+    widths = Fraction(3), Fraction(2)
+    found = changing_circuits(demands, 1, *widths, Fraction(delta))
+    totals = []
+    for choice in itertools.product(found.circuits, repeat=len(demands)):
+        works = [
+            time_of(one.units, held, *(width / one.unit_bytes for width in widths))
+            for one, held in zip(demands, choice, strict=True)
+        ]
+        changes = sum(one is not other for one, other in itertools.pairwise(choice))
+        totals.append(sum(works) + changes * delta)
+    assert found.plan.total == min(totals)
+    assert found.plan.is_optimal
+    assert found.least_s <= found.plan.total <= min(found.held.total, found.every.total)
+    if not delta:
+        assert found.plan.total == found.every.total == found.least_s
+    if delta == 10**6:
+        assert found.plan.num_switches == 0
+
+
+def test_circuits_that_leave_no_way():
+    ring = DemandMatrix([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
+    with pytest.raises(ValueError, match="step 1 of 1 cannot be served"):
+        changing_circuits([ring], 1, Fraction(1), Fraction(0), Fraction(1))
+    with pytest.raises(ValueError, match="all of the same servers"):
+        changing_circuits([ring, DemandMatrix([[0]])], 1, Fraction(1), Fraction(1), Fraction(1))
 
 
 def test_the_command(tmp_path, capsys):

@@ -15,9 +15,9 @@ from ocs_codesign.core.lp import Options, SolverUnavailableError, Status, highs,
 from ocs_codesign.core.lp.program import NOT_TAKEN, without_package, without_point
 from ocs_codesign.graphs.families.rings import BiRing, Circulant, Torus
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz, Kautz
+from ocs_codesign.schedules.paths import planes
 from ocs_codesign.schedules.paths import tables as paths
 from ocs_codesign.schedules.paths import throughput as large
-from ocs_codesign.schedules.paths import throughput as orbits
 from ocs_codesign.schedules.paths.channels import up_down_table
 from ocs_codesign.schedules.paths.tables import disjoint_path_table, path_table
 from ocs_codesign.schedules.paths.throughput import _suited, soft_throughput, throughput
@@ -214,7 +214,7 @@ class TestAllToAll:
             assert disjoint_path_table(topology).time >= throughput(topology).bound
 
     def test_ctrl_c_is_not_taken_for_a_limit(self, monkeypatch):
-        for module in (stepped, paths, orbits):
+        for module in (stepped, paths, planes, large):
             monkeypatch.setattr(module, "solve", ended(Status.INTERRUPTED))
         for make in (stepped_plan, path_table, disjoint_path_table, throughput):
             with pytest.raises(KeyboardInterrupt):

@@ -238,6 +238,21 @@ def test_a_graph_of_ones_own_stands_beside_the_frontier(capsys, tmp_path):
         assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_graph_says_its_size(capsys, tmp_path):
+    """Nodes and ports are the file's, unless its nodes differ in them."""
+    file = tmp_path / "ring.txt"
+    ring = "".join(f"{node} {(node + 1) % 12}\n{node} {(node + 11) % 12}\n" for node in range(12))
+    file.write_text(ring)
+    assert main(["frontier", "--graph", str(file), "--json", "-"]) == 0
+    given = json.loads(capsys.readouterr().out)
+    assert (given["nodes"], given["degree"], given["graph"]["steps"]) == (12, 2, 6)
+    file.write_text(ring + "0 5\n")
+    for command in (["frontier", "--graph", str(file)], ["frontier", "--nodes", "12"]):
+        assert main(command) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert main(["frontier", "--graph", str(file), "--degree", "3"]) == 0
+
+
 def test_forests_are_a_criterion(capsys, tmp_path):
     picture = tmp_path / "frontier.svg"
     asked = ["frontier", "--nodes", "64", "--degree", "4", "--forests"]

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 
 import click
@@ -88,6 +89,21 @@ def test_help_groups_every_command_once(capsys):
         (part,) = re.findall(rf"\n{section}:\n((?:  .*\n)+)", help_text)
         assert re.findall(r"^  (\S+)", part, re.MULTILINE) == list(names)
     assert "\nCommands:" not in help_text
+
+
+def declared(make):
+    """Names of the options of a function or class, those of its groups included."""
+    for parameter in signature(make).parameters.values():
+        inner = getattr(parameter.default, "make", None)
+        yield from [parameter.name] if inner is None else declared(inner)
+
+
+def test_every_declared_attribute_is_a_parameter_of_its_command():
+    for name, command in EVERY.items():
+        if not isinstance(command, click.Group):
+            names = list(declared(command.callback.__wrapped__))
+            assert len(set(names)) == len(names), name
+            assert [each.name for each in command.params[: len(names)]] == names, name
 
 
 SHARED = ("alpha", "bandwidth", "delta", "delta_per_circuit", "fabric_path", "overlap", "start")

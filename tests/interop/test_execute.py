@@ -324,7 +324,7 @@ def test_ranks_leave_the_cores_to_each_other(monkeypatch):
         (["--ranks", "4"], "--ranks is 4, but Complete(3) is for 3 ranks"),
         (["--scheduler", "forest", "--collective", "scatter"], "makes allgather, reduce-scatter"),
         (["--collective", "broadcast", "--root", "3"], "root is 3: the ranks are 0 to 2"),
-        (["--elements", "3000000000"], "from 0 to 2147483648 can be run"),
+        (["--elements", "3000000000"], "3000000000: numbers go up to 2147483647"),
         (["--root", "1"], "--root is for broadcast, reduce, scatter, gather: allgather has none"),
         (["--option", "radix=3"], "--option is for classic algorithms"),
     ],

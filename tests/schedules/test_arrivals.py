@@ -105,6 +105,45 @@ def test_loads_are_halls_bound_and_schedules_keep_them(nodes, links, seed, more)
     assert sum(loads) <= sum(bfb_loads(topology))
 
 
+SYMMETRIC = (
+    "Circulant(40, (4, 5))",
+    "Lift(Cyclic(11), ((47, 55), (8, 34), (50, 60), (13, 19), (9, 35), (22, 72), (29, 67)))",
+    "Line(Cayley(Dihedral(5), ((1, 0), (0, 1))))",
+    "Transpose(GeneralizedKautz(2, 63))",
+    "Product(UniRing(2, 4), Cayley(Dihedral(5), ((1, 0), (0, 1))))",
+)
+
+
+@pytest.mark.parametrize("text", SYMMETRIC)
+def test_items_that_are_alike_arrive_alike(text):
+    """Rows of one item an orbit say all: the table has the symmetry and the loads of the search."""
+    graph = parse(text).topology()
+    node_orbit, link_orbit = graph.symmetry.node_orbit, graph.symmetry.link_orbit
+    alike = late_arrivals(graph, graph.diameter() + 1, 2_000, 3, alike=True)
+    assert can_arrive(graph, alike.step)
+    # Seen from nodes that are alike, and along links that are, there is as much of every step.
+    ahead = alike.step[graph.tail] - alike.step[graph.head]
+    for orbits, table in (
+        (node_orbit, alike.step),
+        (node_orbit, alike.step.T),
+        (link_orbit, ahead),
+    ):
+        for orbit in range(orbits.max() + 1):
+            rows = np.sort(table[orbits == orbit], axis=1)
+            assert (rows == rows[0]).all()
+    verdict = verify(alike.schedule())
+    assert verdict.ok
+    assert sum(alike.loads()) <= sum(bfb_loads(graph))
+
+
+def test_a_symmetry_finds_as_much_in_few_moves():
+    text = "Lift(Cyclic(47), ((54,137,183), (40,140,150), (4,48,173), (5,85,109)))"
+    late = Late(parse(text), 8, 20_000, 1, 1)
+    assert repr(late).endswith(", 8, 20000, 1, 1)")
+    assert parse(repr(late)) == late
+    assert late.predict() == Cost(8, Fraction(187, 188))
+
+
 def mutants_are_judged_rightly(number: int) -> None:
     """Of random changes of tables those are taken that can be replayed, and no others."""
     rng, taken = np.random.default_rng(number), 0
@@ -243,6 +282,11 @@ def test_refusals(arguments, sentence):
     text, *limits = arguments
     with pytest.raises(ValueError, match=sentence):
         late_arrivals(parse(text).topology(), *limits)
+
+
+def test_items_of_a_graph_without_symmetry_are_not_alike():
+    with pytest.raises(ValueError, match="declares no symmetry"):
+        Late(parse(SIXTY_ONE), 4, 1, 1, 1).predict()
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.machines.machine import machine_named
 from ocs_codesign.core.network import direct_routes
 from ocs_codesign.core.networks.builders import damaged, star
 from ocs_codesign.core.networks.products import a100, h100_rail
 from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.text import parse_network
-from ocs_codesign.schedules.classic.alltoall import bruck_exchange, grid_exchange
+from ocs_codesign.schedules.classic.alltoall import (
+    bruck_exchange,
+    grid_exchange,
+    two_phase_exchange,
+)
 from ocs_codesign.schedules.classic.radices import (
     MessageCost,
     best_bruck_radix,
@@ -28,7 +33,7 @@ from ocs_codesign.schedules.classic.radices import (
     phases_time_s,
 )
 from ocs_codesign.schedules.compare.contest import Contest
-from ocs_codesign.schedules.compare.play import entrants
+from ocs_codesign.schedules.compare.play import Entrant, entrants, play
 from ocs_codesign.schedules.exchange.drift import held_plans
 from ocs_codesign.schedules.exchange.experts import KINDS, expert_counts
 from ocs_codesign.schedules.exchange.optimum import (
@@ -74,6 +79,17 @@ def test_equal_parts_over_rails_are_as_narrow_as_a_cut(kind, ranks):
         paths = exchange_paths(network, counts)
         assert paths._loads.sum(axis=0).max() == pytest.approx(float(found.optimum.value))
         assert is_valid(paths, 2)
+
+
+@pytest.mark.parametrize("text", ["h100_rail(2)", "boxes(4, 8, 50, 50, outer=8)", "h100_rail(512)"])
+def test_even_exchanges_over_rails_need_no_program(text):
+    network = parse_network(text)
+    found = balanced_exchange(network, None)
+    assert found.optimum.bottleneck.inv_rate == found.optimum.value
+    if network.num_hosts < 100:
+        assert found.optimum.value == solved_exchange(network).optimum.value
+    else:
+        assert found.optimum.value == Fraction(2044, 25)
 
 
 def test_where_equal_parts_lose_a_program_is_solved():
@@ -238,6 +254,61 @@ def test_comparisons_try_phases():
     assert [one for one in told if one[:4] == "grid"] == ["grid dims=3,4", "grid dims=2,2,3"]
     assert [one for one in told if one[:5] == "bruck"] == radices
     assert even_radices(2) == even_phases(7) == []
+
+
+# Boxes.
+
+
+@pytest.mark.parametrize(
+    ("text", "boxes"),
+    [
+        *(("h100_rail(2)", (2, 8)), ("leaf_spine(3, 4, 2, 4, 4)", (3, 4)), ("star(8, 3)", ())),
+        *(("mi250(2)", (2, 16)), ("Torus((4, 4))", ()), ("h100_rail(1)", ())),
+        ("leaf_spine(3, 1, 2, 4, 4)", ()),
+    ],
+)
+def test_boxes_of_networks(text, boxes):
+    contest = Contest("", parse_network(text), Collective.ALLTOALL, (1,), Fraction(1))
+    assert contest.boxes == boxes
+
+
+@pytest.mark.parametrize(("boxes", "size"), [(2, 8), (64, 8), (3, 5), (1, 6), (5, 1)])
+def test_two_phases_take_few_messages(boxes, size):
+    hosts, steps = boxes * size, two_phase_exchange(boxes * size, (boxes, size)).steps
+    sent = np.zeros(hosts, dtype=np.int64)
+    for step in steps:
+        pairs = np.unique(step.source * hosts + step.target)
+        sent += np.bincount(pairs // hosts, minlength=hosts)
+    assert (sent == (size - 1) * (1 + (boxes > 1)) + (boxes - 1) * (1 + (size > 1))).all()
+
+
+def test_two_phases_near_the_bound_of_hundreds():
+    """On 64 GPUs of rails by links of 1 us, 16 MiB, as many messages as boxes and mates."""
+    network = h100_rail(8)
+    contest = Contest(
+        "",
+        network.changed(latency=[1000] * 128 * 2),
+        Collective.ALLTOALL,
+        (2**24,),
+        Fraction(10**9),
+    )
+    (options,) = (one.options for one in entrants(contest) if one.maker == "two-phase")
+    outcome = play(contest, Entrant("two-phase", options, True))
+    assert outcome.times_s[0] <= 1.03 * float(contest.floor_s().at(2**24))
+    with pytest.raises(ValueError, match="they are boxes and ranks of one"):
+        two_phase_exchange(8, (2, 2, 2))
+
+
+@pytest.mark.parametrize("name", ["allgather", "allreduce"])
+def test_few_steps_between_boxes_and_inside(name):
+    contest = Contest(
+        *("", h100_rail(8), Collective(name), (2**16,), Fraction(10**9)),
+        machine=machine_named("h100"),
+    )
+    bucket = Entrant("bucket", (("dims", (8, 8)), ("inner", "direct")), True)
+    assert bucket in entrants(contest)
+    doubling = Entrant("recursive-doubling", (), True)
+    assert 2 * play(contest, bucket).times_s[0] < play(contest, doubling).times_s[0]
 
 
 # Plans that are held.

@@ -292,7 +292,7 @@ def test_stored_designs_meet_what_is_wanted(row):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", list(wanted())[::2], ids=lambda row: f"{row[0].num_nodes}-{row[1]}")
+@pytest.mark.parametrize("row", list(wanted())[:1], ids=lambda row: f"{row[0].num_nodes}-{row[1]}")
 def test_a_cold_search_finds_as_good(row):
     question, steps, t_b, _ = row
     both = question.bidirectional

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
+from ocs_codesign.circuits.demand.matrix import DemandMatrix
+from ocs_codesign.circuits.legs.plan import LegPlan, LegProblem, plan_legs, price_plan
+from ocs_codesign.circuits.legs.trace import static_plan
 from ocs_codesign.circuits.planes.uses import ProgramRows
 from ocs_codesign.core.lp import Options, Status, solve
 from ocs_codesign.core.progress import counted
 from ocs_codesign.core.proven import Proven
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
-    from ocs_codesign.circuits.demand.matrix import DemandMatrix
+    from numpy.typing import NDArray
 
 MAX_SERVERS = 64
 _GAP = 1e-9
@@ -84,6 +87,67 @@ def circuits_beside(
 ) -> PortSplit:
     """The best circuits of so many ports a server beside packet ports of ``packet_Bps`` in all."""
     return _split(demand, circuit_ports, 0, circuit_Bps, packet_Bps, options)
+
+
+class ChangingCircuits(NamedTuple):
+    """Circuits beside packets for demands that come one after the other, in seconds.
+
+    ``circuits`` were tried: the best of every demand, and of all together. ``plan`` holds those in
+    every step that take least with the changes, ``held`` never changes, ``every`` has each demand's
+    own; either is None where it leaves some pair no way. Whatever circuits there are and changes
+    take, it is ``least_s`` at least.
+    """
+
+    circuits: tuple[NDArray[np.int64], ...]
+    plan: LegPlan
+    held: LegPlan | None
+    every: LegPlan | None
+    least_s: Fraction
+
+
+def changing_circuits(
+    demands: Sequence[DemandMatrix],
+    circuit_ports: int,
+    circuit_Bps: Fraction,  # noqa: N803 - units keep their case
+    packet_Bps: Fraction,  # noqa: N803 - units keep their case
+    delta_s: Fraction,
+    options: Options | None = None,
+) -> ChangingCircuits:
+    """When to change circuits of so many ports a server as layers or iterations go by.
+
+    In the time ``delta_s`` of a change nothing is sent; the first circuits are there. Beside them
+    are packet ports of ``packet_Bps`` in all. Raises ValueError for demands of other servers, and
+    where a step leaves some pair no way whatever is tried.
+
+    >>> there, back = DemandMatrix([[0, 8, 1], [0, 0, 1], [1, 0, 0]]), DemandMatrix(
+    ...     [[0, 1, 8], [1, 0, 0], [0, 1, 0]]
+    ... )
+    >>> four, one, three = (Fraction(each) for each in (4, 1, 3))
+    >>> found = changing_circuits([there, there, back, back], 1, four, one, three)
+    >>> found.plan.num_switches, str(found.plan.total), str(found.held.total)
+    (1, '11', '20')
+    """
+    if len({demand.num_nodes for demand in demands}) != 1:
+        raise ValueError("circuits change for a demand or more, all of the same servers")
+    units = sum(demand.units * demand.unit_bytes for demand in demands)
+    given = circuit_ports, circuit_Bps, packet_Bps, options
+    best = [circuits_beside(one, *given) for one in counted([*demands, DemandMatrix(units)])]
+    tried = {split.circuits.tobytes(): split.circuits for split in best}
+    costs: NDArray[Any] = np.full((len(demands), len(tried)), np.inf, dtype=object)
+    for row, demand in enumerate(demands):
+        wanted = demand.units.copy()
+        np.fill_diagonal(wanted, 0)
+        widths = circuit_Bps / demand.unit_bytes, packet_Bps / demand.unit_bytes
+        for column, circuits in enumerate(tried.values()):
+            time_s = time_of(wanted, circuits, *widths)
+            costs[row, column] = np.inf if time_s is None else time_s
+    problem, every = LegProblem(costs, delta_s, first=0), None
+    own = [list(tried).index(split.circuits.tobytes()) for split in best[:-1]]
+    if all(split.value is not None for split in best[:-1]):
+        every = price_plan(problem, own)
+    least = sum((split.bound for split in best[:-1]), Fraction(0))
+    tables = tuple(tried.values())
+    return ChangingCircuits(tables, plan_legs(problem), static_plan(problem), every, least)
 
 
 def _split(

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 class Quotient:
     """A topology with its sources (int64, one an orbit), link orbits and the speed of each.
 
-    ``is_useful`` tells the orbits of proper links from those of self-loops.
+    ``is_useful`` tells the orbits of proper links from those of self-loops. Of a group that fixes
+    some nodes ``weight`` (int64) are the sizes of the nodes' orbits, and ``speed`` is that of all
+    links of an orbit together: what all sources load it with, so often, is what all its links have.
     """
 
     topology: Topology
@@ -43,6 +45,11 @@ class Quotient:
     link_orbit: NDArray[np.int64]
     speed: NDArray[np.int64]
     is_useful: NDArray[np.bool_]
+    weight: NDArray[np.int64] | None = None
+
+    def weights(self) -> NDArray[np.int64]:
+        """How often each source counts."""
+        return np.ones(self.num_sources, dtype=np.int64) if self.weight is None else self.weight
 
     @property
     def num_orbits(self) -> int:

@@ -9,6 +9,7 @@ import socket
 import struct
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 
-_NEWNET, _ETHERTYPE, _ALL = 0x40000000, 0x88B5, 3
-_FIRST_PORT, _PIECE = 20_000, 2**18
+_NEWNET, _ETHERTYPE = 0x40000000, 0x88B5
+_FIRST_PORT, _PIECE, _QUIET = 20_000, 2**18, 30
 SYSCTLS = {
     "ipv6/conf/all/disable_ipv6": 1,
     "ipv6/conf/default/disable_ipv6": 1,
@@ -69,52 +70,85 @@ def settle() -> None:
 def serve_host(name: str, pipe: Connection) -> None:
     """Do what is asked through a pipe, until it is closed."""
     enter(name)
+    ears: dict[str, socket.socket] = {}
     while True:
         try:
             what, *rest = pipe.recv()
-        except EOFError:
-            return
-        if what == "count":
-            pipe.send(_counters())
-        elif what == "hear":
-            pipe.send(_heard(*rest))
-        elif what == "run":
-            _Run(rest[0], pipe).run()
+            if what == "count":
+                pipe.send(_counters())
+            elif what == "listen":
+                for each in ears.values():
+                    each.close()
+                ears = _ears(*rest)
+                pipe.send(None)
+            elif what == "say":
+                _say(ears, *rest)
+                pipe.send(None)
+            elif what == "hear":
+                pipe.send(_heard(ears))
+            elif what == "run":
+                _Run(rest[0], pipe).run()
+        except (EOFError, OSError):
+            return  # who asks has gone
 
 
 def _counters() -> dict[str, tuple[int, int, int, int]]:
-    """Bytes and packets received, then sent, of every interface."""
+    """Bytes and packets received, then sent, of every interface of a cable."""
     with open("/proc/thread-self/net/dev", encoding="ascii") as file:
         rows = [line.replace(":", " ").split() for line in file.readlines()[2:]]
-    return {row[0]: (int(row[1]), int(row[2]), int(row[9]), int(row[10])) for row in rows}
+    data = [row for row in rows if row[0].startswith("p")]
+    return {row[0]: (int(row[1]), int(row[2]), int(row[9]), int(row[10])) for row in data}
 
 
-def _heard(told: dict[str, str], until: float) -> list[tuple[str, str]]:
-    """Say on every port whose it is, and hear on each what others say, until a time."""
-    sockets = {name: socket.socket(socket.AF_PACKET, socket.SOCK_RAW) for name in told}
-    for name, each in sockets.items():
-        each.bind((name, _ETHERTYPE))
-    heard, last = set(), 0.0
-    while time.monotonic() < until:
-        if time.monotonic() - last > 0.1:
-            last = time.monotonic()
-            for name, each in sockets.items():
-                frame = b"\xff" * 6 + b"\x02" * 6 + struct.pack("!H", _ETHERTYPE)
-                try:
-                    each.send((frame + told[name].encode()).ljust(60, b" "))
-                except OSError:
-                    continue  # the link is down: nothing is said
-        for each in select.select(list(sockets.values()), [], [], 0.05)[0]:
-            data, (name, _, kind, *_) = each.recvfrom(2048)
+def _delay_s() -> float:
+    """How long this process was ready and had no core to run on, since it began."""
+    try:
+        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
+
+
+def _ears(names: list[str]) -> dict[str, socket.socket]:
+    """What hears every frame of neighbours on these interfaces."""
+    ears = {}
+    for name in names:
+        ears[name] = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        ears[name].setblocking(False)
+        ears[name].bind((name, _ETHERTYPE))
+    return ears
+
+
+def _say(ears: dict[str, socket.socket], told: dict[str, str]) -> None:
+    """Say on every port whose it is."""
+    frame = b"\xff" * 6 + b"\x02" * 6 + struct.pack("!H", _ETHERTYPE)
+    for name, each in ears.items():
+        with suppress(OSError):  # of a link that is down: nothing is said
+            each.send((frame + told[name].encode()).ljust(60, b" "))
+
+
+def _heard(ears: dict[str, socket.socket]) -> list[tuple[str, str]]:
+    """What others said on every port since it was asked last."""
+    heard = set()
+    for name, each in ears.items():
+        while True:
+            try:
+                data, (_, _, kind, *_) = each.recvfrom(2048)
+            except BlockingIOError:
+                break
+            except OSError:
+                continue  # it says once that the link went down
             if kind != socket.PACKET_OUTGOING:
                 heard.add((name, data[14:].decode().strip()))
-    for each in sockets.values():
-        each.close()
     return sorted(heard)
 
 
 class _Run:
-    """A collective, from connections that open to the last byte."""
+    """A collective, from connections that open to the last byte.
+
+    What is asked meanwhile: ``moved?``, answered by the bytes so far, and ``stop``. No step depends
+    on a clock, as processes of a busy machine wait for a core.
+    """
 
     def __init__(self, job: HostJob, pipe: Connection) -> None:
         self.job, self.pipe = job, pipe
@@ -122,17 +156,28 @@ class _Run:
         self.into: dict[int, socket.socket] = {}
         self.queue: dict[int, deque[memoryview]] = {link: deque() for link in job.to}
         self.got = {link: bytearray() for link in job.by}
+        self.ended: set[int] = set()
+        self.num_moved, self.is_stopped = 0, False
 
     def run(self) -> None:
         """Open, say which links did not, wait for the word, run, and say what came of it."""
-        missing = self._open(time.monotonic() + 5.0)
-        self.pipe.send(missing)
-        told = self.pipe.recv()
-        answer = ([], 0, 0.0) if told != "go" else self._traffic()
-        self._close()
-        self.pipe.send(answer)
+        self.pipe.send(self._open())
+        answer: tuple[list[int], int, float] = [], -1, 0.0
+        delay_s = _delay_s()
+        if self.pipe.recv() == "go":
+            answer = self._traffic()
+        self.pipe.send(("ended", (*answer, _delay_s() - delay_s)))
+        while (told := self.pipe.recv()) not in ("close", "abort"):
+            pass
+        self._close(is_whole=told == "close")
+        self.pipe.send("closed")
 
-    def _open(self, until: float) -> list[int]:
+    def _agreed(self, word: str) -> None:
+        """Wait until all have come so far."""
+        self.pipe.send(word)
+        self.pipe.recv()
+
+    def _open(self) -> list[int]:
         servers = {}
         for link, address in self.job.by.items():
             server = servers[link] = socket.socket()
@@ -140,26 +185,29 @@ class _Run:
             server.bind((address, _FIRST_PORT + link))
             server.listen(1)
             server.setblocking(False)
-        self.pipe.send("listening")
-        self.pipe.recv()
+        self._agreed("listening")
+        failed = set()
         for link, address in self.job.to.items():
             self.out[link] = client = socket.socket()
             client.setblocking(False)
             client.connect_ex((address, _FIRST_PORT + link))
-        waiting, coming = set(self.out), set(servers)
-        while (waiting or coming) and time.monotonic() < until:
+        self._agreed("connecting")
+        waiting, coming, num_quiet = set(self.out), set(servers), 0
+        while (waiting or coming) and num_quiet < _QUIET:
             ends = [self.out[link] for link in waiting], [servers[link] for link in coming]
             ready = select.select(ends[1], ends[0], [], 0.1)
+            num_quiet = 0 if ready[0] or ready[1] else num_quiet + 1
             for link in [link for link in coming if servers[link] in ready[0]]:
                 self.into[link] = servers[link].accept()[0]
                 self.into[link].setblocking(False)
                 coming.discard(link)
             for link in [link for link in waiting if self.out[link] in ready[1]]:
-                if not self.out[link].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                    waiting.discard(link)
+                waiting.discard(link)
+                if self.out[link].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                    failed.add(link)
         for server in servers.values():
             server.close()
-        return sorted(waiting | coming)
+        return sorted(waiting | coming | failed)
 
     def _traffic(self) -> tuple[list[int], int, float]:
         """Links of the earliest step that waits if it was stopped; wrong words; when it ended."""
@@ -171,8 +219,8 @@ class _Run:
             width = state.shape[1] * 8
             need = {link: width * sum(row[1] for row in rows) for link, rows in gets.items()}
             while any(len(self.got[link]) < size for link, size in need.items()):
-                if self._moved(0.5) and self.pipe.poll():
-                    self.pipe.recv()
+                self._move(0.5)
+                if self.is_stopped:
                     late = [link for link, size in need.items() if len(self.got[link]) < size]
                     return late, -1, 0.0
             for link, rows in gets.items():
@@ -185,52 +233,59 @@ class _Run:
                     np.add(here, part, out=here) if is_added else np.copyto(here, part)
             until = time.monotonic() + (job.alpha_s if gets else 0.0)
             while time.monotonic() < until:
-                self._moved(max(0.0, until - time.monotonic()))
+                self._move(max(0.0, until - time.monotonic()))
         while any(self.queue.values()):
-            if self._moved(0.5) and self.pipe.poll():
-                self.pipe.recv()
+            self._move(0.5)
+            if self.is_stopped:
                 return [], -1, 0.0
         rows, words = job.want
         return [], int(np.count_nonzero(state[rows] != words)), time.monotonic()
 
-    def _moved(self, wait_s: float) -> bool:
-        """Send and receive what is possible, or wait for the pipe."""
-        writing = [self.out[link] for link, parts in self.queue.items() if parts]
-        reading: list[Any] = [*self.into.values(), self.pipe]
-        ready = select.select(reading, writing, [], wait_s)
-        for link, each in self.into.items():
-            if each in ready[0]:
-                try:
-                    data = each.recv(_PIECE)
-                except OSError:
-                    data = b""
-                self.got[link] += data
-                if not data:
-                    time.sleep(0.01)
-        for link, parts in self.queue.items():
-            if parts and self.out[link] in ready[1]:
-                try:
-                    sent = self.out[link].send(parts[0][:_PIECE])
-                except OSError:
-                    continue
-                parts[0] = parts[0][sent:]
-                if not len(parts[0]):
-                    parts.popleft()
-        return self.pipe in ready[0]
-
-    def _close(self) -> None:
-        """End every stream, and wait until both ends have."""
-        for each in self.out.values():
+    def _move(self, wait_s: float) -> None:
+        """Send and receive what is possible, and answer at the pipe."""
+        writing = {
+            link: parts for link, parts in self.queue.items() if parts and link not in self.ended
+        }
+        reading = {link: each for link, each in self.into.items() if link not in self.ended}
+        hearing: list[Any] = [*reading.values(), self.pipe]
+        ready = select.select(hearing, [self.out[link] for link in writing], [], wait_s)
+        for link in [link for link, each in reading.items() if each in ready[0]]:
             try:
-                each.shutdown(socket.SHUT_WR)
+                data = self.into[link].recv(_PIECE)
             except OSError:
+                data = b""
+            self.got[link] += data
+            self.num_moved += len(data)
+            if not data:
+                self.ended.add(link)
+        for link in [link for link in writing if self.out[link] in ready[1]]:
+            parts = self.queue[link]
+            try:
+                sent = self.out[link].send(parts[0][:_PIECE])
+            except OSError:
+                self.ended.add(link)
                 continue
-        until = time.monotonic() + 2.0
+            self.num_moved += sent
+            parts[0] = parts[0][sent:]
+            if not len(parts[0]):
+                parts.popleft()
+        if self.pipe in ready[0]:
+            if self.pipe.recv() == "stop":
+                self.is_stopped = True
+            else:
+                self.pipe.send(("moved", self.num_moved))
+
+    def _close(self, *, is_whole: bool) -> None:
+        """End every stream and wait until its other end has, or leave nothing of it on its way."""
+        for each in self.out.values():
+            if is_whole:
+                each.shutdown(socket.SHUT_WR)
+            else:
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         for each in [*self.into.values(), *self.out.values()]:
-            each.settimeout(max(0.01, until - time.monotonic()))
-            try:
-                while each.recv(_PIECE):
-                    pass
-            except OSError:
-                pass
+            if is_whole:
+                each.settimeout(_QUIET)
+                with suppress(OSError):
+                    while each.recv(_PIECE):
+                        pass
             each.close()

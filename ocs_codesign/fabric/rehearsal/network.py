@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 import traceback
 from functools import partial
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,15 +21,15 @@ from ocs_codesign.fabric.rehearsal.reach import SwitchFile
 from ocs_codesign.fabric.wiring import cable_name, host_strands, port_at, strand_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from multiprocessing.connection import Connection
 
     from ocs_codesign.fabric.deployments.deploy import Deployment
     from ocs_codesign.fabric.wiring import Configuration
 
 
-UNSHARE = "--net --mount --pid --fork --kill-child --mount-proc"
 SOCKETS = Path("/run/switches")
+_ROUNDS, _PATIENCE = 6, 200
 _MAC = "02:0c:50:00:00:01"
 """All data ports have one, so that nothing is asked for on light that leads one way."""
 
@@ -106,6 +107,7 @@ class EmulatedFabric:
         fabric = deployment.fabric
         self.hosts = sorted({end.host for end in self.ends.values()})
         self.switches = [each.name for each in fabric.switches]
+        self.pause_s = max(0.05, 4 * 1514 / rate_Bps)
         self.pids: dict[str, int] = {}
         self.pipes: dict[int, Connection] = {}
         spaces = [*(self._host(h) for h in self.hosts), *(f"s-{name}" for name in self.switches)]
@@ -122,7 +124,8 @@ class EmulatedFabric:
         for host in self.hosts:
             self.pipes[host], theirs = Pipe()
             self._forked(self._host(host), partial(serve_host, self._host(host), theirs))
-        self.asks = SwitchFile(("socket", f"{SOCKETS}/{{switch}}.sock"), timeout_s=20.0).asks(
+            theirs.close()
+        self.asks = SwitchFile(("socket", f"{SOCKETS}/{{switch}}.sock"), timeout_s=_PATIENCE).asks(
             self.switches
         )
 
@@ -208,9 +211,15 @@ class EmulatedFabric:
             serve(Agent(KernelLight(), SOCKETS / f"{switch}.json"), path)
 
         self._forked(f"s-{switch}", work)
-        until = time.monotonic() + 20
-        while not path.exists() and time.monotonic() < until:
-            time.sleep(0.005)
+        while True:
+            try:
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.connect(str(path))
+                return
+            except OSError:
+                if os.waitpid(self.pids[f"s-{switch}"], os.WNOHANG)[0]:
+                    raise RuntimeError(f"the agent of switch {switch} ended") from None
+                time.sleep(0.01)
 
     def end(self, name: str) -> None:
         """End the process of a host or agent, as a power cut would."""
@@ -232,28 +241,48 @@ class EmulatedFabric:
         for host, lines in rows.items():
             batch(["ip", "-n", self._host(host)], lines)
 
-    def heard(self, wait_s: float = 0.4) -> set[tuple[int, str, int, str]]:
-        """What hosts hear on their ports: host, interface, and those that it comes from."""
-        living = {host: pipe for host, pipe in self.pipes.items() if self._host(host) in self.pids}
-        until = time.monotonic() + wait_s + 0.004 * len(living)
+    def living(self, hosts: Iterable[int]) -> dict[int, Connection]:
+        """The pipes of those hosts whose process has not ended."""
+        return {host: self.pipes[host] for host in hosts if self._host(host) in self.pids}
+
+    def _asked(self, what: str, rest: Callable[[int], tuple[Any, ...]]) -> dict[int, Any]:
+        """What every living host answers."""
+        living = self.living(self.hosts)
         for host, pipe in living.items():
-            told = {
-                end.device: f"{host} {end.device}" for end in self.ends.values() if end.host == host
-            }
-            pipe.send(("hear", told, until))
-        found = set()
-        for host, pipe in living.items():
-            for device, text in pipe.recv():
-                other, _, port = text.partition(" ")
-                found.add((host, device, int(other), port))
+            pipe.send((what, *rest(host)))
+        return {host: pipe.recv() for host, pipe in living.items()}
+
+    def heard(self, wanted: set[tuple[int, str, int, str]]) -> set[tuple[int, str, int, str]]:
+        """What hosts hear on their ports: host, interface, and those that it comes from.
+
+        All say it again, a few times, until everything that is wanted is heard.
+        """
+        devices = {
+            host: [e.device for e in self.ends.values() if e.host == host] for host in self.hosts
+        }
+        found: set[tuple[int, str, int, str]] = set()
+        self._asked("listen", lambda host: (devices[host],))
+        for _ in range(_ROUNDS):
+            self._asked("say", lambda host: ({name: f"{host} {name}" for name in devices[host]},))
+            time.sleep(self.pause_s)
+            for host, rows in self._asked("hear", lambda _: ()).items():
+                for device, text in rows:
+                    other, _, port = text.partition(" ")
+                    found.add((host, device, int(other), port))
+            if wanted <= found:
+                break
+        self._asked("listen", lambda _: ([],))
         return found
 
     def counters(self) -> dict[int, dict[str, tuple[int, int, int, int]]]:
-        """Bytes and packets in and out of every interface of every host."""
-        living = [host for host in self.hosts if self._host(host) in self.pids]
-        for host in living:
-            self.pipes[host].send(("count",))
-        return {host: self.pipes[host].recv() for host in living}
+        """Bytes and packets in and out of every interface of every host, once all are still."""
+        now = self._asked("count", lambda _: ())
+        for _ in range(_PATIENCE):
+            time.sleep(self.pause_s)
+            last, now = now, self._asked("count", lambda _: ())
+            if now == last:
+                break
+        return now
 
     # What breaks, and what hands mend.
 
@@ -262,9 +291,9 @@ class EmulatedFabric:
         switch, _, port = name.partition(":")
         if kind == "host":
             number = self.deployment.fabric.hosts.index(name)
-            self.end(f"h-{name}")
             devices = [end.device for end in self.ends.values() if end.host == number]
-            batch(["ip", "-n", f"h-{name}"], (f"link set {each} down" for each in devices))
+            batch(["ip", "-n", f"h-{name}"], (f"link set {each} down" for each in (*devices, "m0")))
+            self.end(f"h-{name}")
         elif kind == "switch":
             self.end(f"s-{name}")
             ports = [end.port for end in self.ends.values() if end.switch == name]
@@ -278,7 +307,6 @@ class EmulatedFabric:
             batch(["tc", "-n", f"s-{switch}"], KernelLight.lines(f"{a_side}-{b_side}"))
         elif kind == "agent":
             self.end(f"s-{name}")
-            self.start_agent(name)
         else:
             end = self.ends[name]
             side = ("ingress", 1), ("egress", 1)

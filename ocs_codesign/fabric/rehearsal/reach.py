@@ -57,15 +57,14 @@ class SwitchFile:
         return found
 
     def _ask(self, switch: str, kind: str, text: str) -> Ask:
-        place = text.replace("{switch}", switch)
-
         def ask(line: str) -> str:
             for ours, theirs in self.spelling.items():
                 line = line.replace(ours, theirs, 1)
             try:
                 if kind == "socket":
-                    return _by_socket(Path(place), line, self.timeout_s)
-                return _by_command([*shlex.split(place), line], self.timeout_s)
+                    return _by_socket(Path(text.replace("{switch}", switch)), line, self.timeout_s)
+                words = [word.replace("{switch}", switch) for word in shlex.split(text)]
+                return _by_command([*words, line], self.timeout_s)
             except (OSError, ValueError, subprocess.TimeoutExpired) as error:
                 why = (
                     f"nothing in {self.timeout_s:g} s"

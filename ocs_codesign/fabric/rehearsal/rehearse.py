@@ -6,29 +6,40 @@ import json
 import os
 import sys
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
 from ocs_codesign.core.demand import COPY, SUM
+from ocs_codesign.core.network import Network, direct_routes
 from ocs_codesign.fabric.bundle.read import read_bundle
 from ocs_codesign.fabric.deployments.day_two import repaired
 from ocs_codesign.fabric.deployments.deploy import Failures
+from ocs_codesign.fabric.rehearsal.agent import in_order
 from ocs_codesign.fabric.rehearsal.controller import Controller, Refused
 from ocs_codesign.fabric.rehearsal.host import HostJob
 from ocs_codesign.fabric.rehearsal.network import EmulatedFabric, LinkWay, ends_of, ways_of
 from ocs_codesign.fabric.rehearsal.targets import chains_to, ports_of_cables, work_chain
 from ocs_codesign.fabric.wiring import Port
+from ocs_codesign.schedules.simulate.engine import simulate_transfers
+from ocs_codesign.schedules.simulate.making import transfers_of_schedule
+from ocs_codesign.schedules.simulate.transfers import TimingRules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
+    from multiprocessing.connection import Connection
 
     from ocs_codesign.core.schedule import Schedule
-    from ocs_codesign.fabric.deployments.deploy import Deployment
+    from ocs_codesign.fabric.deployments.deploy import DeployedConfiguration, Deployment
     from ocs_codesign.fabric.rehearsal.controller import State
 
 
+_BUSY = 0.05
+"""The part of its time that a host may wait for a core, if its seconds are to be told."""
 _BEFORE_BYTES, _OF_A_STREAM = 66, 8
 """Headers of a packet (Ethernet, IP, TCP with a time stamp), and what a SYN has more."""
 
@@ -107,6 +118,25 @@ def _first_and_last(schedule: Schedule, rank: int) -> tuple[set[int], dict[int, 
     return first, last
 
 
+Fault: TypeAlias = "tuple[str, float]"
+"""What fails, and after how many seconds."""
+
+
+class Ran(NamedTuple):
+    """What came of a schedule; ``seconds`` is None if the machine was too busy to tell them.
+
+    ``waiting`` are the links of the earliest steps that waited when it was stopped; ``loads`` and
+    ``counted`` are bytes by link.
+    """
+
+    is_exact: bool
+    seconds: float | None
+    simulated_s: float
+    waiting: list[int]
+    loads: list[int]
+    counted: list[int]
+
+
 @final
 @dataclass(slots=True)
 class Rehearsal:
@@ -131,92 +161,141 @@ class Rehearsal:
     def bring_up(self, to: str) -> None:
         """Tune the circuits of a configuration and lead data by them."""
         self.controller(self.deployment).control(chains_to(self.deployment, to))
+        self.deployment = replace(self.deployment, up=to)
         self._routed()
 
+    def made_up(self) -> DeployedConfiguration:
+        """The configuration that is up, with its designs."""
+        return self.deployment.configuration(self.deployment.up)
+
     def _routed(self) -> None:
-        up = self.deployment.configuration(self.deployment.up).configuration
-        self.ways = ways_of(up, self.fabric.ends)
+        self.ways = ways_of(self.made_up().configuration, self.fabric.ends)
         self.fabric.route(self.ways)
 
     def unheard(self) -> list[int]:
         """Links on which the head does not hear the tail; a stranger is heard nowhere."""
-        heard = self.fabric.heard()
-        return [
-            number
-            for number, way in enumerate(self.ways)
-            if (way.head, way.arrives, way.tail, way.leaves) not in heard
-        ]
+        wanted = [(way.head, way.arrives, way.tail, way.leaves) for way in self.ways]
+        heard = self.fabric.heard(set(wanted))
+        return [link for link, each in enumerate(wanted) if each not in heard]
 
-    def run(
-        self, schedule: Schedule, message: int, faults: Sequence[tuple[str, float]] = ()
-    ) -> dict[str, Any]:
-        """Run a schedule; what came of it, and bytes by link as loaded and as counted."""
+    def run(self, schedule: Schedule, message: int, faults: Sequence[Fault] = ()) -> Ran:
+        """Run a schedule while components fail; what came of it."""
         alpha_s = float(self.deployment.fabric.cost_model.alpha_s) * self.slower
         jobs, chunk = jobs_of(schedule, self.ways, message, alpha_s)
-        up = self.deployment.configuration(self.deployment.up).configuration
-        pipes = [self.fabric.pipes[host] for host in up.host.tolist()]
+        hosts = self.made_up().configuration.host.tolist()
+        pipes = self.fabric.living(hosts)
         before = self.fabric.counters()
-        for pipe, job in zip(pipes, jobs, strict=True):
-            pipe.send(("run", job))
-        for pipe in pipes:
-            pipe.recv()
-        for pipe in pipes:
-            pipe.send("connect")
-        closed = sorted({link for pipe in pipes for link in pipe.recv()})
-        for pipe in pipes:
+        for host, pipe in pipes.items():
+            pipe.send(("run", jobs[hosts.index(host)]))
+        for _ in ("listening", "connecting"):
+            for pipe in pipes.values():
+                pipe.recv()
+            for pipe in pipes.values():
+                pipe.send("go on")
+        closed = sorted({link for pipe in pipes.values() for link in pipe.recv()})
+        for pipe in pipes.values():
             pipe.send("stop" if closed else "go")
-        begun, waiting = time.monotonic(), list(pipes)
-        answers: dict[int, tuple[list[int], int, float]] = {}
-        todo, limit = sorted(faults, key=lambda fault: fault[1]), self._limit_s(schedule, message)
-        while waiting and not closed:
-            now = time.monotonic() - begun
-            while todo and now >= todo[0][1]:
-                kind, _, name = todo.pop(0)[0].partition(":")
-                self.fabric.break_down(kind, name)
-                if kind == "host":
-                    gone = pipes[up.host.tolist().index(self.deployment.fabric.hosts.index(name))]
-                    waiting.remove(gone)
-            for pipe in [pipe for pipe in waiting if pipe.poll(0.02 / len(pipes))]:
-                answers[pipes.index(pipe)] = pipe.recv()
-                waiting.remove(pipe)
-            if now > limit:
-                for pipe in waiting:
-                    pipe.send("stop")
-                limit = float("inf")
-        for pipe in pipes if closed else ():
+        begun = time.monotonic()
+        ended = self._ended(pipes, faults, max(1.0, 2 * alpha_s))
+        is_exact = len(ended) == len(hosts) and all(each[1] == 0 for each in ended.values())
+        living = self.fabric.living(ended)
+        for pipe in living.values():
+            pipe.send("close" if is_exact else "abort")
+        for pipe in living.values():
             pipe.recv()
-        time.sleep(0.05)
         after = self.fabric.counters()
         loads = np.zeros(len(self.ways), dtype=np.int64)
         np.add.at(loads, schedule.link, (schedule.hi.astype(np.int64) - schedule.lo) * chunk)
-        done = len(answers) == len(pipes) and not closed
-        return {
-            "exact": done and all(wrong == 0 for _, wrong, _ in answers.values()),
-            "seconds": max((end for *_, end in answers.values()), default=begun) - begun,
-            "waiting": sorted({link for late, *_ in answers.values() for link in late} | {*closed}),
-            "loads": loads.tolist(),
-            "counted": [_counted(way, before, after) for way in self.ways],
-        }
+        seconds = max((each[2] for each in ended.values()), default=begun) - begun
+        delay_s = max((each[3] for each in ended.values()), default=0.0)
+        return Ran(
+            is_exact=is_exact,
+            seconds=seconds if is_exact and delay_s <= _BUSY * seconds else None,
+            simulated_s=self._simulated_s(schedule, message, alpha_s),
+            waiting=sorted({*closed, *(link for each in ended.values() for link in each[0])}),
+            loads=loads.tolist(),
+            counted=[_counted(way, before, after) for way in self.ways],
+        )
 
-    def simulated_s(self, schedule: Schedule, message: int) -> float:
-        """The time of the schedule, step by step, on the dilated clock."""
-        units = max(demand.message_units for demand in schedule.demands)
-        rate = _port_Bps(self.deployment) / self.slower
-        alpha_s = float(self.deployment.fabric.cost_model.alpha_s) * self.slower
-        busy = sum(schedule.max_loads())
-        return float(busy) * message / units / rate + alpha_s * schedule.num_steps
+    def _ended(
+        self, pipes: dict[int, Connection], faults: Sequence[Fault], pace_s: float
+    ) -> dict[int, tuple[list[int], int, float, float]]:
+        """What the hosts say at their ends, stopped once all have answered twice the same.
 
-    def _limit_s(self, schedule: Schedule, message: int) -> float:
-        return 3.0 + 2.0 * self.simulated_s(schedule, message)
+        Those that wait for a core do not answer, so that a busy machine is not taken for a fault.
+        """
+        begun = asked = time.monotonic()
+        waiting, todo = dict(pipes), sorted(faults, key=lambda fault: fault[1])
+        ended: dict[int, Any] = {}
+        moved, last = dict.fromkeys(pipes, -1), dict[int, int]()
+        while waiting:
+            for pipe in wait([*waiting.values()], 0.02):
+                host = next(host for host, each in waiting.items() if each is pipe)
+                try:
+                    kind, said = waiting[host].recv()
+                except (EOFError, OSError):  # the host is gone
+                    del waiting[host]
+                    continue
+                if kind == "ended":
+                    ended[host] = said
+                    del waiting[host]
+                else:
+                    moved[host] = said
+            while todo and time.monotonic() >= begun + todo[0][1]:
+                self.fabric.break_down(*todo.pop(0)[0].split(":", 1))
+            if time.monotonic() < asked + pace_s or not waiting.keys() <= moved.keys():
+                continue
+            now = {host: moved[host] for host in waiting}
+            word = "stop" if now == last and not todo else "moved?"
+            asked, last, moved = time.monotonic(), now, {}
+            for pipe in waiting.values():
+                with suppress(OSError):
+                    pipe.send(word)
+        for component, _ in todo:
+            self.fabric.break_down(*component.split(":", 1))
+        return ended
+
+    def _simulated_s(self, schedule: Schedule, message: int, alpha_s: float) -> float:
+        """What ``simulate`` says on the slower clock."""
+        topology = schedule.topology
+        tick_s = Fraction(1, 10**6)
+        network = Network(
+            *(schedule.num_hosts, topology.num_nodes, topology.tail, topology.head),
+            np.ones(topology.num_links, dtype=np.int64),
+            np.full(topology.num_links, round(alpha_s / tick_s), dtype=np.int64),
+            tick_s=tick_s,
+        )
+        transfers = transfers_of_schedule(schedule, direct_routes(topology, network), message)
+        rate = Fraction(_port_Bps(self.deployment)) / self.slower
+        return float(simulate_transfers(transfers, TimingRules(unit_Bps=rate)).total_s)
 
     # What failed: the smallest components that all dark links pass, and no other.
 
-    def explained(self, dark: Sequence[int]) -> list[str]:
+    def named(
+        self, dark: Sequence[int], known: Collection[int], told: Collection[str]
+    ) -> list[str]:
+        """What explains the links that went dark since; else what switches say of themselves."""
+        new = sorted(set(dark) - set(known))
+        if new:
+            return self._explained(new, known)
+        found = []
+        controller = self.controller(self.deployment)
+        for switch in controller.switches:
+            try:
+                stale = in_order(controller.held(switch).stale())
+            except Refused:
+                found.append(f"agent:{switch}")
+            else:
+                found += [f"stale:{switch}:{name}" for name in stale]
+        return [name for name in found if name not in told]
+
+    def _explained(self, dark: Sequence[int], known: Collection[int]) -> list[str]:
         """The components of the least kind whose circuits are those of the dark links."""
         wanted = {self.ways[link].circuit for link in dark}
+        silent = {self.ways[link].circuit for link in known}
         passed: dict[str, set[int]] = {}
         plugged = {(end.host, end.device): cable for cable, end in self.fabric.ends.items()}
-        for way in self.ways:
+        for way in (each for each in self.ways if each.circuit not in silent):
             names = [f"host:{self.deployment.fabric.hosts[host]}" for host in (way.tail, way.head)]
             for crossed in way.name.split():
                 switch, _, name = crossed.partition(":")
@@ -236,7 +315,16 @@ class Rehearsal:
         return []
 
     def repair(self, component: str) -> None:
-        """Do live what ``survive --repair`` answers; Refused or ValueError with what is missing."""
+        """Do live what ``survive --repair`` answers; Refused or ValueError with what is missing.
+
+        An agent is started again; what is lit and not intended, the controller takes down.
+        """
+        kind, _, name = component.partition(":")
+        if kind in ("agent", "stale"):
+            if kind == "agent":
+                self.fabric.start_agent(name)
+            self.controller(self.deployment).control(chains_to(self.deployment, self.deployment.up))
+            return
         after = repaired(self.deployment, _lost(component))[0]
         chain, hands = work_chain(after) if after.work and after.work.steps else ([], {})
         controller = self.controller(after)
@@ -285,6 +373,53 @@ def _counted(way: LinkWay, before: dict[int, Any], after: dict[int, Any]) -> int
     return found.pop() if len(found) == 1 else -1
 
 
+@final
+@dataclass(slots=True)
+class _Asked:
+    """A rehearsal with what it is asked for."""
+
+    rehearsal: Rehearsal
+    kinds: Sequence[str]
+    message: int
+    repair: bool
+    known: set[int] = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
+
+    def ran(self) -> dict[str, Ran]:
+        """Every collective that is asked for, run."""
+        return {
+            design.collective.name: self.rehearsal.run(design.design.schedule, self.message)
+            for design in self.rehearsal.made_up().designs
+            if not self.kinds or design.collective.name in self.kinds
+        }
+
+    def fault(self, fault: str) -> tuple[dict[str, Any], dict[str, Ran]]:
+        """What comes of a component that fails in mid-collective, and of runs after its repair."""
+        rehearsal = self.rehearsal
+        component, _, after_s = fault.partition("@")
+        first = rehearsal.made_up().designs[0].design.schedule
+        ran = rehearsal.run(first, self.message, [(component, float(after_s or 0))])
+        dark = rehearsal.unheard()
+        named = rehearsal.named(dark, self.known, self.told)
+        row: dict[str, Any] = {
+            **{"component": component, "named": named, "repaired": None, "sentence": None},
+            "waiting": [rehearsal.ways[link].name for link in ran.waiting],
+        }
+        runs: dict[str, Ran] = {}
+        if self.repair:
+            try:
+                ports = [name for name in named if name.startswith("port:")]
+                is_silent = component.startswith("silent:")
+                rehearsal.repair(ports[0] if is_silent and ports else component)
+                dark = rehearsal.unheard()
+                runs = self.ran()
+                row["repaired"] = not dark and all(each.is_exact for each in runs.values())
+            except (Refused, ValueError) as error:
+                row["repaired"], row["sentence"] = False, str(error)
+        self.known, self.told = set(dark), self.told | set(named)
+        return row, runs
+
+
 def rehearsed(
     bundle: str,
     kinds: Sequence[str],
@@ -294,60 +429,32 @@ def rehearsed(
     repair: bool,
 ) -> dict[str, Any]:
     """All of a rehearsal: the answer of the command, in words."""
-    deployment = read_bundle(bundle)
-    rehearsal = Rehearsal.of(deployment, slower)
-    rehearsal.bring_up(deployment.up)
-    answer: dict[str, Any] = {"up": True, "collectives": [], "circuits": [], "faults": []}
-    dark = rehearsal.unheard()
-    answer["neighbours"] = ", ".join(rehearsal.ways[link].name for link in dark) or "valid"
-
-    def measured() -> dict[str, Any]:
-        made = {}
-        for design in rehearsal.deployment.configuration(rehearsal.deployment.up).designs:
-            name = design.collective.name
-            if not kinds or name in kinds:
-                schedule = design.design.schedule
-                made[name] = rehearsal.run(schedule, message)
-                made[name]["simulated"] = rehearsal.simulated_s(schedule, message)
-        return made
-
-    runs = measured()
+    begun = time.monotonic()
+    rehearsal = Rehearsal.of(read_bundle(bundle), slower)
+    rehearsal.bring_up(rehearsal.deployment.up)
+    answer: dict[str, Any] = {"up": True, "up_s": round(time.monotonic() - begun, 3)}
+    heard = rehearsal.unheard()
+    answer["neighbours"] = ", ".join(rehearsal.ways[link].name for link in heard) or "valid"
+    asked = _Asked(rehearsal, kinds, message, repair, set(heard))
+    runs, answer["faults"] = asked.ran(), []
     for fault in faults:
-        component, _, after_s = fault.partition("@")
-        first = rehearsal.deployment.configuration(rehearsal.deployment.up).designs[0]
-        rehearsal.run(first.design.schedule, message, [(component, float(after_s or 0))])
-        named = rehearsal.explained(rehearsal.unheard())
-        row: dict[str, Any] = {
-            "component": component,
-            "named": named,
-            "repaired": None,
-            "sentence": None,
-        }
-        if repair:
-            try:
-                ports = [name for name in named if name.startswith("port:")]
-                is_silent = component.startswith("silent:")
-                rehearsal.repair(ports[0] if is_silent and ports else component)
-                runs = measured()
-                row["repaired"] = not rehearsal.unheard() and all(r["exact"] for r in runs.values())
-            except (Refused, ValueError) as error:
-                row["repaired"], row["sentence"] = False, str(error)
+        row, again = asked.fault(fault)
+        runs = again or runs
         answer["faults"].append(row)
-    for name, made in runs.items():
-        times = {
-            "seconds": round(made["seconds"], 3),
-            "simulated_seconds": round(made["simulated"], 3),
-        }
-        answer["collectives"].append({"name": name, "results_exact": made["exact"], **times})
-    loads = np.array([made["loads"] for made in runs.values()]).reshape(-1, len(rehearsal.ways))
-    counted = np.array([made["counted"] for made in runs.values()]).reshape(loads.shape)
-    answer["circuits"] = [
+    answer["collectives"] = [
         {
-            "id": way.name,
-            "loaded_bytes": int(loads[:, link].sum()),
-            "counted_bytes": int(counted[:, link].sum()),
+            **{"name": name, "results_exact": ran.is_exact},
+            "seconds": None if ran.seconds is None else round(ran.seconds, 3),
+            "simulated_seconds": round(ran.simulated_s, 3),
         }
-        for link, way in enumerate(rehearsal.ways)
+        for name, ran in runs.items()
+    ]
+    ways = rehearsal.ways
+    loads = np.array([ran.loads for ran in runs.values()]).reshape(-1, len(ways)).sum(axis=0)
+    counted = np.array([ran.counted for ran in runs.values()]).reshape(-1, len(ways)).sum(axis=0)
+    answer["circuits"] = [
+        {"id": way.name, "loaded_bytes": int(load), "counted_bytes": int(count)}
+        for way, load, count in zip(ways, loads, counted, strict=True)
     ]
     return answer
 
@@ -359,7 +466,8 @@ def main() -> None:
         answer = rehearsed(**asked)
     except (ValueError, Refused, RuntimeError, OSError) as error:
         answer = {"error": str(error)}
-    print(json.dumps(answer), flush=True)  # noqa: T201
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
     os._exit(0)
 
 

@@ -29,7 +29,7 @@ dev v0 2>/dev/null || { echo 'u32 and mirred (kernel modules)'; exit 0; }
 echo ready"""
 
 
-def _unshare() -> list[str]:
+def unshared() -> list[str]:
     """What makes the namespaces; ValueError with what this machine lacks."""
     if sys.platform != "linux":
         raise ValueError("a rehearsal runs in namespaces of Linux, which this system has not")
@@ -59,7 +59,7 @@ def in_namespaces(asked: dict[str, Any]) -> dict[str, Any]:
     All its processes end with the first one, which ends with this one, and their namespaces, files
     and interfaces with them.
     """
-    words = _unshare()
+    words = unshared()
     tell_phase("Bringing up the fabric")
     script = 'mount -t tmpfs none /run && mkdir /run/netns && exec "$@"'
     inside = [sys.executable, "-m", "ocs_codesign.fabric.rehearsal.rehearse"]
@@ -79,10 +79,10 @@ def in_namespaces(asked: dict[str, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(lines[-1])
     if "error" in answer:
         raise ValueError(answer["error"])
-    return {**answer, "left_behind": len(_left(mark))}
+    return {**answer, "left_behind": len(left(mark))}
 
 
-def _left(mark: str) -> list[int]:
+def left(mark: str) -> list[int]:
     """Processes of a rehearsal, which they say in their environment."""
     found = []
     for name in os.listdir("/proc"):

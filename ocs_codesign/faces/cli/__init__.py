@@ -33,62 +33,91 @@ _LONGEST = 1200
 
 SECTIONS = {
     "Topologies and their costs": {
-        "frontier": "frontier",
-        "cost": "cost",
-        "catalogue": "catalogue",
-        "explore": "sweep.explore",
-        "sweep": "sweep",
-        "exhaust": "frontier.exhaust",
+        "frontier": ("frontier", "Find the best topologies of N nodes of degree d."),
+        "cost": ("cost", "Exact cost of one recipe or graph."),
+        "catalogue": ("catalogue", "Look designs up in a catalogue."),
+        "explore": ("sweep.explore", "Browse a catalogue's designs in a browser."),
+        "sweep": ("sweep", "Search many sizes into a catalogue."),
+        "exhaust": ("frontier.exhaust", "Prove a small frontier by all topologies there are."),
     },
     "Schedules": {
-        "build": "build",
-        "optimum": "optimum",
-        "compare": "compare",
-        "paths": "verify.paths",
-        "verify": "verify",
-        "simulate": "simulate",
-        "astra-sim": "simulate.astra_sim",
-        "run": "files.run",
+        "build": ("build", "Build and verify a schedule and save the design."),
+        "optimum": ("optimum", "The best rate of collectives on a network, with its bottleneck."),
+        "compare": ("compare", "Compare all schedulers and classic algorithms on one clock."),
+        "paths": ("verify.paths", "Path tables for fabrics that route, checked for deadlock."),
+        "verify": ("verify", "Check a design, book, export or schedule of others."),
+        "simulate": ("simulate", "Run a design on a network's clock, event by event."),
+        "astra-sim": (
+            "simulate.astra_sim",
+            "Ask ASTRA-sim how long a design takes, beside our clock.",
+        ),
+        "run": ("files.run", "Run a design on real processes and compare it with MPI."),
     },
     "Jobs": {
-        "iterate": "iterate",
-        "compare-policies": "codesign.compare_policies",
-        "place": "place",
-        "fuse": "codesign.fuse",
-        "allocate": "codesign.allocate",
-        "codesign": "codesign",
+        "iterate": ("iterate", "Simulate the iterations of a training job."),
+        "compare-policies": (
+            "codesign.compare_policies",
+            "Compare what is sent first: a job's period.",
+        ),
+        "place": ("place", "Which host every rank of a job is on, so that its groups take least."),
+        "fuse": ("codesign.fuse", "Fuse an operator with its collective: when it pays."),
+        "allocate": ("codesign.allocate", "Divide bandwidth among the dimensions of a network."),
+        "codesign": ("codesign", "Choose division, mapping, fabric and policy for a job."),
     },
     "Circuits that change": {
-        "sequence": "sequence",
-        "plan": "plan",
-        "planes": "plan.planes",
-        "demand": "plan.demand",
+        "sequence": ("sequence", "Build and verify a schedule whose circuits change."),
+        "plan": ("plan", "Plan when to change the topology over a trace of jobs."),
+        "planes": (
+            "plan.planes",
+            "Planes that change circuits while others send, for a list of steps.",
+        ),
+        "demand": ("plan.demand", "Configurations of circuit switches for a demand matrix."),
     },
     "Fabrics of switches": {
-        "cluster": "optimum.cluster",
-        "fabric": "fabric",
-        "select": "fabric.select",
-        "deploy": "fabric.deploy",
-        "verify-bundle": "rewire.verify_bundle",
-        "survive": "survive",
-        "rewire": "rewire",
-        "rehearse": "rehearse",
-        "control": "control",
-        "switch-agent": "control.switch_agent",
+        "cluster": ("optimum.cluster", "Find what joins the NICs of servers of GPUs best."),
+        "fabric": ("fabric", "Describe and check a fabric of optical circuit switches."),
+        "select": ("fabric.select", "Rank designs and plans for a workload on a fabric."),
+        "deploy": ("fabric.deploy", "Write cables, cross-connects and schedules for a fabric."),
+        "verify-bundle": (
+            "rewire.verify_bundle",
+            "Check a bundle from its cables and circuits up.",
+        ),
+        "survive": ("survive", "What every single loss leaves, and how to repair one."),
+        "rewire": ("rewire", "Change circuits from one topology to another, in stages."),
+        "pod": ("pod", "Slices of pods: fixed cubes of chips, free circuits between them."),
+        "rehearse": (
+            "rehearse",
+            "Run a bundle's fabric and schedules as processes on this machine.",
+        ),
+        "control": ("control", "Lead switches to what a bundle says, from whatever they hold."),
+        "switch-agent": ("control.switch_agent", "The agent of an emulated switch."),
     },
     "Machines": {
-        "calibrate": "machines.calibrate",
-        "library-time": "machines.library_time",
-        "measure": "machines.measure",
+        "calibrate": (
+            "machines.calibrate",
+            "Make a machine from logs, or fit a job to measured steps.",
+        ),
+        "library-time": ("machines.library_time", "What NCCL takes for a collective on a machine."),
+        "measure": (
+            "machines.measure",
+            "Measure a machine between MPI ranks: latency, overhead, rate.",
+        ),
     },
     "Files": {
-        "example": "files.example",
-        "export": "files.export",
-        "topology": "files.topology",
-        "import": "files.import_command",
+        "example": ("files.example", "Write example files: models, machines, the manual's."),
+        "export": ("files.export", "Write a schedule for a runtime or simulator."),
+        "topology": (
+            "files.topology",
+            "Write a topology in a graph format, a network for a scheduler.",
+        ),
+        "import": (
+            "files.import_command",
+            "Read a graph or schedule of others and say what it is.",
+        ),
     },
 }
-"""Every command and its module here, with its name in it where that is another, as help has it."""
+"""Every command as help has it: its module here, with its name in it where that is another, and
+what it does, so that the list of all imports none."""
 COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
 
 
@@ -106,19 +135,19 @@ class _Commands(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(".")
+        place, does = COMMANDS[cmd_name]
+        module, _, name = place.partition(".")
         command: click.Command = getattr(import_module(f"{__name__}.{module}"), name or module)
+        command.short_help = does
         finished(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands of every section into a help text."""
+        del ctx
         for section, names in SECTIONS.items():
             with formatter.section(section):
-                commands = {name: self.get_command(ctx, name) for name in names}
-                formatter.write_dl(
-                    [(name, each.get_short_help_str(70)) for name, each in commands.items() if each]
-                )
+                formatter.write_dl([(name, does) for name, (_, does) in names.items()])
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """The context of a command line, of which help may be all."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import process_time
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,12 +15,12 @@ from ocs_codesign.core.quantities import exact
 from ocs_codesign.faces.answers.texts import WORTH_TREES_PERCENT, is_far_above
 from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.classic import option_option
-from ocs_codesign.faces.cli.commands import command, group, option
+from ocs_codesign.faces.cli.commands import OptionGroup, command, group, option
 from ocs_codesign.faces.cli.cost import chunks_option, refuse, trees_drawn
 from ocs_codesign.faces.cli.exchange_options import demand_option, matrix_of, sketch_option
 from ocs_codesign.faces.cli.machine_options import clock_of, machine_option
 from ocs_codesign.faces.cli.message_options import (
-    asked_messages,
+    MessageOptions,
     message_option,
     min_chunk_option,
     unit_Bps,
@@ -49,10 +49,8 @@ ROOTED = ("broadcast", "reduce", "scatter", "gather")
 LATENCY_MODELS = ("pipelined", "blocking")
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class GreedyChoice:
-    """What these options say."""
+class GreedyChoice(OptionGroup):
+    """The options that greedy synthesis heeds."""
 
     root: int | None = option(
         "--root",
@@ -77,10 +75,6 @@ class GreedyChoice:
             raise click.UsageError(f"--root is for {', '.join(ROOTED)}: {name} has none")
         return Collective.parse(name)
 
-    def limits(self) -> dict[str, Any]:
-        """What they are of a task."""
-        return {"seed": self.seed, "latency_model": self.latency_model}
-
 
 def _times(made: Made, seconds: float) -> Answer:
     """What a greedy schedule takes, without saving it."""
@@ -91,17 +85,13 @@ def _times(made: Made, seconds: float) -> Answer:
 
 BEST, STEPPED, FOREST, FLOW = "best", "stepped", "forest", "flow"
 FOREST_LIMITS = ("trees", "height", "parts")
+_LIMITS = ("steps", "chunks", "max_chunks", *FOREST_LIMITS, "min_chunk")
 
 
-@command(
-    short_help="Build and verify a schedule and save the design.",
-    plot="the tallest tree of a forest",
-)
-def build(
-    recipe: str | None = opt.recipe_argument,
-    graph: str | None = opt.graph_option,
-    network: str | None = opt.network_option,
-    collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL, *ROOTED),
+class BuildOptions(opt.GraphOptions):
+    """A schedule as it is asked for: of what, by whom, within which limits, and where to."""
+
+    collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL, *ROOTED)
     scheduler: str = option(
         "--scheduler",
         type=opt.LiveChoice(lambda: {BEST: None, **SCHEDULERS}),
@@ -109,55 +99,64 @@ def build(
         help="Who makes the schedule: BFB, the one mapped through the expansions, the one stored "
         "with a base, or the best of them; the best of all schedules of so many steps, and of so "
         "many chunks; or a classic algorithm, where all its messages cross one link.",
-    ),
+    )
     steps: int | None = option(
         "--max-steps",
         type=click.IntRange(min=1),
         help="Most steps of an exact or late schedule or an all-to-all (default: the fewest).",
-    ),
-    chunks: int | None = chunks_option,
+    )
+    chunks: int | None = chunks_option
     max_chunks: int | None = option(
         "--max-chunks",
         type=click.IntRange(min=1),
         help="Most chunks that an all-to-all cuts a piece into, or a late schedule a shard: fewer "
         "sends, a higher t_b.",
-    ),
+    )
     trees: int | None = option(
         "--trees",
         type=click.IntRange(min=1),
         help="Most trees of a forest for a unit of a host's data (default: what the optimum "
         "takes).",
-    ),
+    )
     height: int | None = option(
         "--max-hops",
         type=click.IntRange(min=1),
         help="Most hops of a tree: fewer steps, perhaps a higher t_b (default: what the rate "
         "takes).",
-    ),
+    )
     parts: int | None = option(
         "--parts",
         type=click.IntRange(min=1, max=4096),
         help="Parts of a tree's data that follow each other: more steps, a lower t_b (default: "
         "enough to come within 10 % of the optimum, or best for --message).",
-    ),
-    demand: str | None = demand_option,
-    sketch: str | None = sketch_option,
-    alpha: float | None = opt.alpha_option,
-    machine: str | None = machine_option,
-    latency: float | None = opt.latency_option,
-    bandwidth: float | None = opt.bandwidth_option,
-    message: float | None = message_option,
-    min_chunk: float | None = min_chunk_option,
-    options: tuple[str, ...] = option_option,
+    )
+    demand: str | None = demand_option
+    sketch: str | None = sketch_option
+    alpha: float | None = opt.alpha_option
+    machine: str | None = machine_option
+    latency: float | None = opt.latency_option
+    bandwidth: float | None = opt.bandwidth_option
+    message: float | None = message_option
+    min_chunk: float | None = min_chunk_option
+    options: tuple[str, ...] = option_option
     directory: str | None = option(
         "--out",
         type=opt.DIRECTORY,
         metavar="DIR",
         help="Where to save the design; greedy synthesis tells its times without one.",
-    ),
-    greedy: GreedyChoice = group(GreedyChoice),
-    choice: opt.SolverChoice = opt.solving_options,
-) -> Answer:
+    )
+    greedy: GreedyChoice = group(GreedyChoice)
+    choice: opt.SolverChoice = opt.solving_options
+
+    def limits(self) -> dict[str, Any]:
+        """What these options are of a task."""
+        own = {name: getattr(self, name) for name in _LIMITS}
+        more = {name: getattr(self.greedy, name) for name in ("seed", "latency_model")}
+        return {**own, "sketch": None, **more}
+
+
+@command(plot="the tallest tree of a forest")
+def build(given: BuildOptions = group(BuildOptions)) -> Answer:
     """Build the schedule of a RECIPE, graph or network, verify it, and save it with its topology.
 
     DIR gets schedule.npz and design.json, whole or not at all. DIR must be new, empty or hold an
@@ -188,81 +187,21 @@ def build(
     Example:
       ocs-codesign build 'Line(CompleteBipartite(4))' --collective allreduce --out design
     """
-    source = opt.GivenGraph.of(recipe, graph, network)
-    limits: dict[str, Any] = {
-        "steps": steps,
-        "chunks": chunks,
-        "max_chunks": max_chunks,
-        "trees": trees,
-        "height": height,
-        "parts": parts,
-        "min_chunk": min_chunk,
-        "sketch": None,
-        **greedy.limits(),
-    }
-    own_limits = ("steps", "max_chunks") if collective == opt.ALLTOALL else FOREST_LIMITS
-    limited = [name for name in own_limits if limits[name] is not None]
-    asked, scheduler = (
-        scheduler,
-        default_scheduler(scheduler, collective, source, is_limited=bool(limited)),
-    )
-    if asked == BEST and scheduler == STEPPED and _has_switches(source.network):
-        raise click.UsageError(
-            f"{_spelling(limited[0])} is for links between hosts: this network has switches"
-        )
-    wanted = greedy.collective(collective)
-    if demand is not None or sketch is not None:
-        if collective != opt.ALLTOALL or source.network is None or message is not None:
-            text = "--demand and --sketch are for --collective alltoall on a --network"
-            raise click.UsageError(f"{text}, without --message")
-        scheduler = FLOW if asked == BEST else scheduler
-        if sketch is not None:
-            from ocs_codesign.schedules.exchange.sketches import load_sketch
-
-            limits["sketch"] = load_sketch(sketch, source.network)
-        if demand is not None:
-            if scheduler not in (FLOW, GREEDY):
-                raise click.UsageError(f"--demand is for --scheduler {FLOW} and {GREEDY}")
-            wanted = Collective(opt.ALLTOALL, sizes=matrix_of(demand, source.network)[0].tolist())
-    race = None
-    if scheduler == GREEDY and alpha is bandwidth is latency is None:
-        limits |= {"message": None, "message_bytes": None if message is None else exact(message)}
-    elif source.network is not None and scheduler in (BEST, FOREST):
-        race = _race(source, wanted, message, (alpha, latency, bandwidth), min_chunk)
-        if race is not None:
-            race = replace(race, machine=clock_of(network, machine, alpha, latency))
-        limits["min_chunk"] = None
-    elif latency is not None and source.network is None:
-        raise click.UsageError("--latency is for a --network")
-    elif (
-        source.network is not None and asked == BEST and not (alpha is bandwidth is latency is None)
-    ):
-        text = f"what a {collective} takes is not compared: --message goes without a clock"
-        raise click.UsageError(text)
-    else:
-        sizes = () if message is None else (message,)
-        limits["message"] = asked_messages(alpha, bandwidth, sizes)
-    limits["algorithm_options"] = algorithm_options(scheduler, options)
-    _check_usage(source, wanted, scheduler, limits, choice)
-    if race is None and machine is not None:
-        raise click.UsageError("--machine is for --message on a --network")
-    if asked_output("plot") is not None and scheduler != FOREST:
-        raise click.UsageError("--plot is for --scheduler forest")
-    if directory is None and scheduler != GREEDY:
-        raise click.UsageError("Missing option '--out'.")
+    wanted, scheduler, limits, race = _decided(given)
     from ocs_codesign.schedules.files.designs import (
         check_design_directory,
         design_record,
         save_design,
     )
 
+    source, directory = given.source, given.directory
     if directory is not None:
         check_design_directory(directory)
     with progress("Building the schedule"):
         begin = process_time()
         comparison: Comparison | None = None
         if race is None:
-            design, made = _built(source, wanted, scheduler, limits, choice)
+            design, made = _built(given, wanted, scheduler, limits)
         else:
             design, made, comparison = _raced(source, race, scheduler, limits)
         if design is None:
@@ -284,6 +223,57 @@ def build(
     )
 
 
+def _decided(given: BuildOptions) -> tuple[Collective, str, dict[str, Any], Contest | None]:
+    """Of which collective, by whom, within which limits, after which contest; UsageError if not."""
+    source, asked, message = given.source, given.scheduler, given.message
+    limits = given.limits()
+    own_limits = ("steps", "max_chunks") if given.collective == opt.ALLTOALL else FOREST_LIMITS
+    limited = [name for name in own_limits if limits[name] is not None]
+    scheduler = default_scheduler(asked, given.collective, source, is_limited=bool(limited))
+    if asked == BEST and scheduler == STEPPED and _has_switches(source.network):
+        raise click.UsageError(
+            f"{_spelling(limited[0])} is for links between hosts: this network has switches"
+        )
+    wanted = given.greedy.collective(given.collective)
+    if given.demand is not None or given.sketch is not None:
+        if given.collective != opt.ALLTOALL or source.network is None or message is not None:
+            text = "--demand and --sketch are for --collective alltoall on a --network"
+            raise click.UsageError(f"{text}, without --message")
+        scheduler = FLOW if asked == BEST else scheduler
+        if given.sketch is not None:
+            from ocs_codesign.schedules.exchange.sketches import load_sketch
+
+            limits["sketch"] = load_sketch(given.sketch, source.network)
+        if given.demand is not None:
+            if scheduler not in (FLOW, GREEDY):
+                raise click.UsageError(f"--demand is for --scheduler {FLOW} and {GREEDY}")
+            sizes = matrix_of(given.demand, source.network)[0].tolist()
+            wanted = Collective(opt.ALLTOALL, sizes=sizes)
+    race, has_no_clock = None, given.alpha is given.bandwidth is given.latency is None
+    if scheduler == GREEDY and has_no_clock:
+        limits |= {"message": None, "message_bytes": None if message is None else exact(message)}
+    elif source.network is not None and scheduler in (BEST, FOREST):
+        race = _race(given, wanted)
+        limits["min_chunk"] = None
+    elif given.latency is not None and source.network is None:
+        raise click.UsageError("--latency is for a --network")
+    elif source.network is not None and asked == BEST and not has_no_clock:
+        text = f"what a {given.collective} takes is not compared: --message goes without a clock"
+        raise click.UsageError(text)
+    else:
+        messages = () if message is None else (message,)
+        limits["message"] = MessageOptions(given.alpha, given.bandwidth, messages).asked()
+    limits["algorithm_options"] = algorithm_options(scheduler, given.options)
+    _check_usage(given, wanted, scheduler, limits)
+    if race is None and given.machine is not None:
+        raise click.UsageError("--machine is for --message on a --network")
+    if asked_output("plot") is not None and scheduler != FOREST:
+        raise click.UsageError("--plot is for --scheduler forest")
+    if given.directory is None and scheduler != GREEDY:
+        raise click.UsageError("Missing option '--out'.")
+    return wanted, scheduler, limits, race
+
+
 def default_scheduler(
     scheduler: str, collective: str, source: opt.GivenGraph, *, is_limited: bool = False
 ) -> str:
@@ -299,34 +289,27 @@ def default_scheduler(
     return BEST if source.network is None and collective not in ROOTED else FOREST
 
 
-def _race(
-    source: opt.GivenGraph,
-    collective: Collective,
-    message: float | None,
-    model: tuple[float | None, float | None, float | None],
-    min_chunk: float | None,
-) -> Contest | None:
-    """The contest of all designs for a message on a network, None if no message is said.
-
-    ``model`` is alpha, the latency of links and the bandwidth of hosts, as far as they are said.
-    """
+def _race(given: BuildOptions, collective: Collective) -> Contest | None:
+    """The contest of all designs for a message on a network, None if no message is said."""
     from ocs_codesign.schedules.compare.contest import Contest
     from ocs_codesign.schedules.forest.choice import MIN_CHUNK_BYTES
 
-    alpha, latency, bandwidth = model
-    network, name = source.network, source.graph_name or ""
-    if network is None or message is None:
-        if (alpha, latency, bandwidth, min_chunk) != (None,) * 4:
+    alpha, latency, bandwidth = given.alpha, given.latency, given.bandwidth
+    network, least = given.source.network, given.min_chunk
+    if network is None or given.message is None:
+        if not alpha is latency is bandwidth is least is None:
             raise click.UsageError(
                 "--alpha, --latency, --bandwidth and --min-chunk are for --message"
             )
         return None
     unit = unit_Bps(network, bandwidth)
-    least = MIN_CHUNK_BYTES if min_chunk is None else min_chunk
     network = with_latencies(network, latency, alpha)
-    return Contest(
-        *(name, network, collective, (int(message),), unit), of_designs=True, min_chunk_bytes=least
+    contest = Contest(
+        *(given.source.graph_name or "", network, collective, (int(given.message),), unit),
+        of_designs=True,
+        min_chunk_bytes=MIN_CHUNK_BYTES if least is None else least,
     )
+    return replace(contest, machine=clock_of(given.network, given.machine, alpha, latency))
 
 
 def _raced(
@@ -366,17 +349,13 @@ def algorithm_options(scheduler: str, texts: tuple[str, ...]) -> dict[str, Any] 
 
 
 def _check_usage(
-    source: opt.GivenGraph,
-    collective: Collective,
-    scheduler: str,
-    limits: dict[str, Any],
-    choice: opt.SolverChoice,
+    given: BuildOptions, collective: Collective, scheduler: str, limits: dict[str, Any]
 ) -> None:
     """UsageError for what the scheduler cannot make, or a limit that it does not heed."""
     entry = None if scheduler == BEST else SCHEDULERS[scheduler]
     if entry is not None and not entry.can_make(collective):
         raise click.UsageError(f"--scheduler {scheduler} is not for {collective.name}")
-    if entry is not None and entry.needs_recipe and source.recipe is None:
+    if entry is not None and entry.needs_recipe and given.source.recipe is None:
         raise click.UsageError(f"--scheduler {scheduler} needs a RECIPE: a graph has no such one")
     heeded = () if entry is None else entry.limits
     for name, value in limits.items():
@@ -385,7 +364,7 @@ def _check_usage(
     if limits["min_chunk"] is not None and limits["message"] is None:
         raise click.UsageError("--min-chunk is for --message")
     if "options" not in heeded:
-        choice.check_unused(_who_heeds("options"))
+        given.choice.check_unused(_who_heeds("options"))
 
 
 def _has_switches(network: Network | None) -> bool:
@@ -410,11 +389,7 @@ def _who_heeds(limit: str) -> str:
 
 
 def _built(
-    source: opt.GivenGraph,
-    collective: Collective,
-    scheduler: str,
-    limits: dict[str, Any],
-    choice: opt.SolverChoice,
+    given: BuildOptions, collective: Collective, scheduler: str, limits: dict[str, Any]
 ) -> tuple[Design | None, Made]:
     """The verified design, None if there is none, and what its maker says of it."""
     from ocs_codesign.schedules.compare.choosing import of_least_t_b
@@ -423,6 +398,7 @@ def _built(
     from ocs_codesign.schedules.registry import Made, Task, made_by
     from ocs_codesign.verification.sends import FORWARD_ONLY, Abilities
 
+    source = given.source
     if scheduler == BEST and source.recipe is not None:
         design = build_recipe(source.recipe, collective, BEST)
         return design, Made(design.schedule, design.maker)
@@ -431,14 +407,9 @@ def _built(
     is_exchange = scheduler == BEST and network is not None and collective.name == opt.ALLTOALL
     if network is not None and scheduler == BEST:
         name = FOREST
-    with choice.solving(SCHEDULERS[name].limit_s) as options:
+    with given.choice.solving(SCHEDULERS[name].limit_s) as options:
         task = Task(
-            source.topology(),
-            collective,
-            source.recipe,
-            **limits,
-            options=options,
-            network=source.network,
+            source.topology(), collective, source.recipe, **limits, options=options, network=network
         )
         made = of_least_t_b(task) if is_exchange else made_by(name, task)
     schedule = made.schedule

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ocs_codesign.core.progress import counted
 from ocs_codesign.faces.cli import options as opt
-from ocs_codesign.faces.cli.commands import OUTPUT, WholeNumbers, argument, command, option
+from ocs_codesign.faces.cli.commands import (
+    OUTPUT,
+    OptionGroup,
+    WholeNumbers,
+    argument,
+    command,
+    group,
+    option,
+)
 from ocs_codesign.faces.cli.output import Answer, answered, told
 from ocs_codesign.faces.cli.progress import progress
 from ocs_codesign.faces.cli.sweep import (
+    FilledOptions,
     degrees_option,
     effort_option,
     filled_option,
     links_option,
     nodes_option,
     questions_of,
-    seed_option,
 )
-from ocs_codesign.faces.cli.workers import dask_option, long_work, workers_option
+from ocs_codesign.faces.cli.workers import long_work
 
 if TYPE_CHECKING:
     from ocs_codesign.faces.cli.options import SolverChoice
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
     from ocs_codesign.search.gaps import GapLine
 
 
-@click.group(short_help="Look designs up in a catalogue.")
+@click.group()
 def catalogue() -> None:
     """Look designs up in a catalogue filled by ``sweep``, or go on where they are worst.
 
@@ -75,29 +82,28 @@ def above_option(text: str) -> Any:
     return option("--above", callback=read_lines, multiple=True, metavar="STEPS:PERCENT", help=text)
 
 
-@command("improve", of=catalogue, short_help="Search on where answers are worst.")
-def improve_command(
-    nodes: tuple[int, ...] = nodes_option("2-2048"),
-    degrees: tuple[int, ...] = degrees_option,
-    links: str = links_option,
-    path: str = filled_option("The catalogue to improve."),
-    workers: int | None = workers_option,
-    dask: str | None = dask_option,
-    seed: int = seed_option,
+class ImproveOptions(FilledOptions):
+    """Where a catalogue is searched on, for how long."""
+
+    nodes: tuple[int, ...] = nodes_option("2-2048")
+    path: str = filled_option("The catalogue to improve.")
     factor: int = effort_option(
         "Effort for a question: 1 takes half a second to two at 1000 nodes."
-    ),
+    )
     seconds: float | None = option(
         "--time-limit",
         callback=opt.positive_time,
         metavar="QUANTITY",
         help="Begin passes over the questions for so long; one pass by default.",
-    ),
+    )
     above: list[GapLine] = above_option(
         "Only sizes whose t_b is further above the bound at so many steps above the fewest; repeat"
         " it for sizes above any such line."
-    ),
-) -> Answer:
+    )
+
+
+@command("improve", of=catalogue, short_help="Search on where answers are worst.")
+def improve_command(given: ImproveOptions = group(ImproveOptions)) -> Answer:
     """Search on, where what a catalogue has is furthest above what counting allows.
 
     Of the questions that the file has answers to, those with the largest gaps come first, each with
@@ -116,20 +122,19 @@ def improve_command(
     from ocs_codesign.search.bases import Effort
     from ocs_codesign.search.improving import PASS_WORK, improve
 
-    if not Path(path).exists():
-        raise ValueError(f"there is no catalogue at {path}")
-    kept = f"the designs so far are kept in {path}"
-    with long_work("Improving", kept, workers, dask) as (executor, number):
+    path = given.existing()
+    kept = f"the designs so far are kept in {given.path}"
+    with long_work("Improving", kept, given.where) as (executor, number):
         answer = improve(
-            Path(path),
-            questions_of(nodes, degrees, links),
+            path,
+            given.questions(),
             executor,
             number,
-            effort=Effort(seed=seed, work=factor * PASS_WORK),
-            seconds=seconds,
-            above=above,
+            effort=Effort(seed=given.seed, work=given.factor * PASS_WORK),
+            seconds=given.seconds,
+            above=given.above,
         )
-    return answered("joint.improved", answer, path)
+    return answered("joint.improved", answer, given.path)
 
 
 @command(
@@ -169,25 +174,24 @@ def gaps_command(
 # ``ocs-codesign catalogue alltoall``: all-to-all times of what is stored, and better designs.
 
 
-@command("alltoall", of=catalogue, short_help="Store all-to-all times.")
-def alltoall_command(
-    nodes: tuple[int, ...] = nodes_option("2-64"),
-    degrees: tuple[int, ...] = degrees_option,
-    links: str = links_option,
-    path: str = filled_option("The catalogue to add them to."),
-    workers: int | None = workers_option,
-    dask: str | None = dask_option,
-    seed: int = seed_option,
+class AlltoallOptions(FilledOptions):
+    """Which all-to-alls of a catalogue are solved, for how long."""
+
+    nodes: tuple[int, ...] = nodes_option("2-64")
+    path: str = filled_option("The catalogue to add them to.")
     factor: int = effort_option(
         "Search for better designs: 1 is what frontier does, 0 only times what is stored.", 0
-    ),
+    )
     seconds: float | None = option(
         "--time-limit",
         callback=opt.positive_time,
         metavar="QUANTITY",
         help="Begin no size after so long.",
-    ),
-) -> Answer:
+    )
+
+
+@command("alltoall", of=catalogue, short_help="Store all-to-all times.")
+def alltoall_command(given: AlltoallOptions = group(AlltoallOptions)) -> Answer:
     """Work out how long an all-to-all takes on what a catalogue has, and keep it there.
 
     The time is the least there is when messages may split over paths, in units of M/B, exact and
@@ -205,46 +209,49 @@ def alltoall_command(
     from ocs_codesign.search.bases import Effort
     from ocs_codesign.search.improving import ALLTOALL_PASS_WORK, time_alltoall
 
-    if not Path(path).exists():
-        raise ValueError(f"there is no catalogue at {path}")
-    kept = f"the times so far are kept in {path}"
-    with long_work("Solving all-to-alls", kept, workers, dask) as (executor, number):
+    path = given.existing()
+    kept = f"the times so far are kept in {given.path}"
+    with long_work("Solving all-to-alls", kept, given.where) as (executor, number):
         answer = time_alltoall(
-            Path(path),
-            questions_of(nodes, degrees, links),
+            path,
+            given.questions(),
             executor,
             number,
-            effort=Effort(seed=seed, work=factor * ALLTOALL_PASS_WORK),
-            seconds=seconds,
+            effort=Effort(seed=given.seed, work=given.factor * ALLTOALL_PASS_WORK),
+            seconds=given.seconds,
         )
-    return answered("frontier.timed", answer, path)
+    return answered("frontier.timed", answer, given.path)
 
 
-@command("find", of=catalogue, short_help="Show the stored frontier of a size.")
-def find_command(
+class FindOptions(OptionGroup):
+    """A size, and what its designs have to keep to."""
+
     num_nodes: int = option(
         "--nodes",
         type=WholeNumbers(2, each=True),
         required=True,
         help="Nodes N, as in 96 or 90-96.",
-    ),
+    )
     degree: int = option(
         "--degree", type=WholeNumbers(each=True), required=True, help="Ports of a node d."
-    ),
+    )
     bidirectional: bool = option(
         "--bidirectional", is_flag=True, help="Every link in both directions."
-    ),
-    collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL),
+    )
+    collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL)
     max_steps: int | None = option(
         "--max-steps", type=click.IntRange(1), help="At most so many steps."
-    ),
+    )
     max_t_b: str | None = option(
         "--max-t-b", metavar="X", help="At most this t_b, as in 1, 1.05 or 261/256."
-    ),
-    pick: int | None = opt.pick_option,
-    path: str | None = file_option,
-    choice: SolverChoice = opt.solving_options,
-) -> Answer:
+    )
+    pick: int | None = opt.pick_option
+    path: str | None = file_option
+    choice: SolverChoice = opt.solving_options
+
+
+@command("find", of=catalogue, short_help="Show the stored frontier of a size.")
+def find_command(given: FindOptions = group(FindOptions)) -> Answer:
     """Show the stored frontier of a size; of the nearest larger one if there is none.
 
     Without --catalogue it has all that 'frontier' has without a search: what is shipped, what
@@ -261,24 +268,24 @@ def find_command(
     Example:
       ocs-codesign catalogue find --nodes 96 --degree 4 --max-steps 4
     """
-    if collective != opt.ALLTOALL:
-        choice.check_unused(f"--collective {opt.ALLTOALL}")
+    if given.collective != opt.ALLTOALL:
+        given.choice.check_unused(f"--collective {opt.ALLTOALL}")
     from ocs_codesign.schedules.design import Question
     from ocs_codesign.search.catalogue.entry import find
     from ocs_codesign.search.catalogue.store import Catalogue
     from ocs_codesign.search.pool import Pools
 
-    limit = None if max_t_b is None else _fraction(max_t_b)
-    asked = Question(num_nodes, degree, bidirectional)
-    with nullcontext(Pools()) if path is None else Catalogue(path) as store:
-        if collective == opt.ALLTOALL:
+    limit = None if given.max_t_b is None else _fraction(given.max_t_b)
+    asked = Question(given.num_nodes, given.degree, given.bidirectional)
+    with nullcontext(Pools()) if given.path is None else Catalogue(given.path) as store:
+        if given.collective == opt.ALLTOALL:
             from ocs_codesign.faces.cli.frontier import StoredLimits, stored_by_alltoall
 
-            limits = StoredLimits(max_steps, limit)
-            return stored_by_alltoall(store, asked, limits, choice, pick)
-        found = find(store, asked, collective, max_steps=max_steps, max_t_b=limit)
+            limits = StoredLimits(given.max_steps, limit)
+            return stored_by_alltoall(store, asked, limits, given.choice, given.pick)
+        found = find(store, asked, given.collective, max_steps=given.max_steps, max_t_b=limit)
     answer = answered("frontier.found", found, code=0 if found.entries else 1)
-    return answer.picked([[entry.recipe] for entry in found.entries], pick)
+    return answer.picked([[entry.recipe] for entry in found.entries], given.pick)
 
 
 @command("show", of=catalogue, short_help="Show what is known of a RECIPE, and from where.")

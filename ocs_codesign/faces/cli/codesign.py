@@ -11,7 +11,7 @@ import click
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS
 from ocs_codesign.core.quantities import exact, parse_bandwidth, parse_time
 from ocs_codesign.faces.cli import options as opt
-from ocs_codesign.faces.cli.commands import argument, command, group, option, together
+from ocs_codesign.faces.cli.commands import OptionGroup, argument, command, group, option, together
 from ocs_codesign.faces.cli.deployed import check_directory
 from ocs_codesign.faces.cli.job_options import given_machine
 from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
@@ -41,11 +41,7 @@ NAMES = (
 )
 
 
-@command(
-    "compare-policies",
-    short_help="Compare what is sent first: a job's period.",
-    plot="the periods as bars",
-)
+@command("compare-policies", plot="the periods as bars")
 def compare_policies(
     job: str = argument("job", type=opt.INPUT, metavar="FILE"),
     cluster: str | None = argument("cluster", type=opt.INPUT, metavar="[CLUSTER]", required=False),
@@ -138,41 +134,42 @@ def _under_policies(
 USUAL_DIRECTORY = "codesigned"
 
 
-@command(
-    short_help="Choose division, mapping, fabric and policy for a job.",
-    plot="where the time goes, and the winner on the clock",
-)
-def codesign(
-    job: str = argument("job", type=opt.INPUT, metavar="JOB"),
-    cluster: str = argument("cluster", type=opt.INPUT, metavar="CLUSTER"),
+class CodesignOptions(OptionGroup):
+    """A job and a cluster, what is tried, and what is written."""
+
+    job: str = argument("job", type=opt.INPUT, metavar="JOB")
+    cluster: str = argument("cluster", type=opt.INPUT, metavar="CLUSTER")
     policies: tuple[str, ...] = option(
         "--policy",
         type=click.Choice([*NAMES, "preemptive"]),
         multiple=True,
         help="Simulate under this policy only; may be repeated (default: fifo, priority and "
         "preemptive, which is priority that interrupts; the best under all).",
-    ),
+    )
     simulations: int = option(
         "--simulations",
         type=click.IntRange(1, 10_000),
         default=200,
         help="Candidates to simulate at most, of a million nodes together.",
-    ),
-    top: int = option("--top", type=click.IntRange(1), default=5, help="Rows to show."),
+    )
+    top: int = option("--top", type=click.IntRange(1), default=5, help="Rows to show.")
     machine: str | None = machine_option_of(
         "Steps and rates, in servers and over their ports, are those of a machine's protocols: a "
         "name such as dgx-h100, or a file that calibrate has written (default: what CLUSTER says)."
-    ),
+    )
     directory: str | None = option(
         "--out",
         type=opt.DIRECTORY,
         metavar="DIR",
         help="Where to write the fabric's file that 'deploy' reads.",
-    ),
+    )
     bundle: str | None = option(
         "--bundle", type=opt.DIRECTORY, metavar="DIR", help="Write the winner's bundle there."
-    ),
-) -> Answer:
+    )
+
+
+@command(plot="where the time goes, and the winner on the clock")
+def codesign(given: CodesignOptions = group(CodesignOptions)) -> Answer:
     """Choose how the model in JOB is divided and run on the cluster in CLUSTER.
 
     JOB is a job file with a model; its machine and accelerator are not used, and its own division
@@ -197,6 +194,7 @@ def codesign(
       ocs-codesign example .
       ocs-codesign codesign resnet50.yaml cluster256.yaml --policy ddp
     """
+    directory, bundle = given.directory, given.bundle
     if bundle is not None:
         check_directory(bundle)
     if directory is not None and Path(directory).exists() and not Path(directory).is_dir():
@@ -208,20 +206,20 @@ def codesign(
     from ocs_codesign.jobs.files.job_cluster_files import load_described
     from ocs_codesign.jobs.files.job_files import load_training
 
-    described = load_described(cluster)
+    described = load_described(given.cluster)
     if isinstance(described, tuple):
-        if policies or directory is not None or bundle is not None or machine is not None:
+        if given.policies or not directory is bundle is given.machine is None:
             raise click.UsageError(
                 "--policy, --machine, --out and --bundle are for optics: CLUSTER has a network"
             )
         from ocs_codesign.faces.cli.steps import divisions_on
 
-        return divisions_on(job, *described, top)
-    trained, real = load_training(job), machine_of(machine)
+        return divisions_on(given.job, *described, given.top)
+    trained, real = load_training(given.job), machine_of(given.machine)
     if real is not None:
         described = described.by_clock_of(real)
     with progress("Bounding divisions"):
-        plan = planned(trained, described, policies or None, max_simulated=simulations)
+        plan = planned(trained, described, given.policies or None, max_simulated=given.simulations)
         handed = handovers(plan.best.candidate, plan.best_traffic, plan.cluster)
         files: dict[str, bytes] = {}
         for each in handed if directory is not None else ():
@@ -230,13 +228,12 @@ def codesign(
             _deploy(handed, bundle)
     if directory is not None:
         Path(directory).mkdir(parents=True, exist_ok=True)
-    where = directory or USUAL_DIRECTORY
-    answer = CodesignAnswer(plan, handed, where, directory is not None)
+    answer = CodesignAnswer(plan, handed, directory or USUAL_DIRECTORY, directory is not None)
     figure: tuple[Any, ...] = ()
     if asked_output("plot") is not None:
         title = f"{plan.trained.name} on {plan.cluster.name}"
-        figure = ("jobs.codesign_figure", picture_rows(plan, top), run_of(plan), title)
-    told = answered("codesign.codesign", answer, top, files=files, figure=figure)
+        figure = ("jobs.codesign_figure", picture_rows(plan, given.top), run_of(plan), title)
+    told = answered("codesign.codesign", answer, given.top, files=files, figure=figure)
     return told.by_clock_of(real)
 
 
@@ -285,7 +282,7 @@ PROCESSOR: dict[str, Callable[[str], Any] | None] = {
 }
 
 
-@command(short_help="Fuse an operator with its collective: when it pays.")
+@command()
 def fuse(
     operator: str = argument("operator", type=click.Choice(FUSED_NAMES)),
     ranks: int = option(
@@ -347,7 +344,7 @@ def fuse(
 OBJECTIVES = ("time", "time-cost")
 
 
-@command(short_help="Divide bandwidth among the dimensions of a network.")
+@command()
 def allocate(
     budget: str = argument("budget", type=opt.FILE, metavar="FILE|NETWORK"),
     total: float | None = opt.quantity_option(

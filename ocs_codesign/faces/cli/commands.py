@@ -1,19 +1,24 @@
 """How commands are written: functions whose defaults are their options, and that return an Answer.
 
-    @command(short_help="The best rate of collectives on a network.", plot="the network")
-    def optimum(network: str = argument("network"), lost: tuple[str, ...] = LOST) -> Answer: ...
+    class OptimumOptions(OptionGroup):
+        network: str = argument("network")
+        lost: tuple[str, ...] = LOST
 
-A command has --json, --csv, --wide and, with ``plot``, --plot; outputs that cannot be written are
-refused before it runs.
+    @command(plot="the network")
+    def optimum(given: OptimumOptions = group(OptimumOptions)) -> Answer: ...
+
+Of more than a few options a class is made, whose attributes they are. A command has --json, --csv,
+--wide and, with ``plot``, --plot; outputs that cannot be written are refused before it runs.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, dataclass_transform, final
 
 import click
 
@@ -38,11 +43,19 @@ def argument(*names: str, **settings: Any) -> Any:
 
 
 @final
-class OptionGroup:
+class _Group:
     """Options that belong together: what a function or class makes of those in its defaults."""
 
     def __init__(self, make: Callable[..., Any]) -> None:
         self.make = make
+
+
+@dataclass_transform(frozen_default=True)
+class OptionGroup:
+    """A frozen value whose attributes are options, arguments and groups of them."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
 def group(make: Callable[..., Any]) -> Any:
@@ -57,7 +70,7 @@ def group(make: Callable[..., Any]) -> Any:
     >>> length(["--low", "2", "--high", "9"], standalone_mode=False)
     7
     """
-    return OptionGroup(make)
+    return _Group(make)
 
 
 def together(**options: Any) -> Any:
@@ -69,7 +82,7 @@ def together(**options: Any) -> Any:
     keyword = Parameter.KEYWORD_ONLY
     named = [Parameter(name, keyword, default=each) for name, each in options.items()]
     make.__signature__ = signature(make).replace(parameters=named)  # type: ignore[attr-defined]
-    return OptionGroup(make)
+    return _Group(make)
 
 
 def command(
@@ -110,7 +123,7 @@ def command(
 def _declared(make: Callable[..., Any]) -> Iterator[click.Parameter]:
     """The parameters of the command line that the defaults of a function are."""
     for parameter in signature(make).parameters.values():
-        if isinstance(parameter.default, OptionGroup):
+        if isinstance(parameter.default, _Group):
             yield from _declared(parameter.default.make)
         else:
             yield from _params(parameter.name, parameter.default)
@@ -132,7 +145,7 @@ def _called(make: Callable[..., Any], values: dict[str, Any]) -> Any:
     """What a function makes of the values of its options."""
     given = {
         parameter.name: _called(parameter.default.make, values)
-        if isinstance(parameter.default, OptionGroup)
+        if isinstance(parameter.default, _Group)
         else values[parameter.name]
         for parameter in signature(make).parameters.values()
     }
@@ -337,7 +350,7 @@ class _Command(click.Command):
             rule = f"{number} questions: at most {MAX_QUESTIONS} are asked at once"
             raise click.UsageError(rule, ctx)
         each_of = [name for name, kind in ranges.items() if kind.each]
-        questions = list(product(*(ctx.params.get(name) or () for name in each_of)))
+        questions = list(product(*(ctx.params.get(name) or (0,) for name in each_of)))
         if len(questions) > 1 and ctx.meta[f"{OUTPUTS}.plot"] is not None:
             raise click.UsageError("--plot is for one question: give one number each", ctx)
         answers = []

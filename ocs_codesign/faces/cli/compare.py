@@ -10,16 +10,15 @@ import click
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.aggregation import aggregation_option
-from ocs_codesign.faces.cli.commands import argument, command, option
+from ocs_codesign.faces.cli.commands import OptionGroup, argument, command, group, option
 from ocs_codesign.faces.cli.interruption import interruptions
 from ocs_codesign.faces.cli.machine_options import clock_of, machine_option
 from ocs_codesign.faces.cli.message_options import sizes_of, unit_Bps, with_latencies
 from ocs_codesign.faces.cli.output import Answer, answered
 from ocs_codesign.faces.cli.progress import progress
-from ocs_codesign.faces.cli.workers import dask_option, executor_of, workers_option
+from ocs_codesign.faces.cli.workers import WorkerOptions, executor_of
 
 if TYPE_CHECKING:
-    from ocs_codesign.core.machines.machine import RealMachine
     from ocs_codesign.core.network import Network
     from ocs_codesign.core.networks.aggregation import AggregationProfile
     from ocs_codesign.graphs.recipe import Recipe
@@ -44,15 +43,13 @@ def read_sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[
     return tuple(sizes)
 
 
-@command(
-    short_help="Compare all schedulers and classic algorithms on one clock.",
-    plot="time and bus bandwidth by size",
-)
-def compare(
-    networks: tuple[str, ...] = argument("networks", metavar="NETWORK...", nargs=-1, required=True),
+class CompareOptions(OptionGroup):
+    """What plays on which networks, by which clock."""
+
+    networks: tuple[str, ...] = argument("networks", metavar="NETWORK...", nargs=-1, required=True)
     collective: str = opt.collective_choice(
         *COMPARED, help="The collective operation; a broadcast is from host 0, a reduce to it."
-    ),
+    )
     sizes: tuple[int, ...] = option(
         "--message",
         callback=read_sizes,
@@ -60,28 +57,30 @@ def compare(
         default="1KiB-1GiB",
         help="M, the buffer of a rank: from one size to another, times four each, or a list of "
         "sizes with commas.",
-    ),
-    machine: str | None = machine_option,
-    latency: float | None = opt.latency_option,
+    )
+    machine: str | None = machine_option
+    latency: float | None = opt.latency_option
     bandwidth: float | None = opt.bandwidth_option_of(
         "Total egress of a host, where the network has no unit, such as 100Gbps."
-    ),
+    )
     barriers: bool = option(
         "--barrier", is_flag=True, help="A step waits for all of the step before it."
-    ),
+    )
     aggregation: AggregationProfile | None = aggregation_option(
         "Let switches add up allreduces as well, packet by packet, as NAME says."
-    ),
+    )
     directory: str | None = option(
         "--out",
         type=click.Path(file_okay=False),
         metavar="DIR",
         help="Keep every outcome there, go on where an earlier run ended, and write the book of "
         "the best schedules.",
-    ),
-    workers: int | None = workers_option,
-    dask: str | None = dask_option,
-) -> Answer:
+    )
+    where: WorkerOptions = group(WorkerOptions)
+
+
+@command(plot="time and bus bandwidth by size")
+def compare(given: CompareOptions = group(CompareOptions)) -> Answer:
     """Let everything that makes a collective play on a NETWORK, and name the best by size.
 
     A NETWORK is a recipe, a network file or a builder such as a100(4). Whatever applies is built,
@@ -105,22 +104,11 @@ def compare(
     """
     from ocs_codesign.schedules.compare.comparison import compare as play_all
 
-    contests = [
-        _contest(
-            *(text, collective, sizes, latency, bandwidth, clock_of(text, machine, latency)),
-            barriers=barriers,
-            by=aggregation,
-        )
-        for text in dict.fromkeys(networks)
-    ]
+    contests = [_contest(given, text) for text in dict.fromkeys(given.networks)]
     _check_alike(contests)
-    out = None if directory is None else Path(directory)
+    out = None if given.directory is None else Path(given.directory)
     try:
-        with (
-            interruptions(),
-            progress("Comparing"),
-            executor_of(workers, dask) as (executor, number),
-        ):
+        with interruptions(), progress("Comparing"), executor_of(given.where) as (executor, number):
             kept = None if out is None else out / OUTCOMES
             found = play_all(contests, executor, number, kept)
             if out is not None:
@@ -133,33 +121,24 @@ def compare(
         click.echo(text, err=True)
         raise click.exceptions.Exit(130) from None
     figure = ("simulation.comparison_figure", found)
-    return answered("compare.compare", found, directory, figure=figure)
+    return answered("compare.compare", found, given.directory, figure=figure)
 
 
-def _contest(
-    text: str,
-    collective: str,
-    sizes: tuple[int, ...],
-    latency: float | None,
-    bandwidth: float | None,
-    machine: RealMachine | None,
-    *,
-    barriers: bool,
-    by: AggregationProfile | None,
-) -> Contest:
+def _contest(given: CompareOptions, text: str) -> Contest:
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.schedules.compare.contest import Contest
 
+    machine = clock_of(text, given.machine, given.latency)
     network, recipe = _network_and_recipe(text)
-    rooted = collective in ("broadcast", "reduce")
-    wanted = Collective(collective, 0 if rooted else None)
-    unit = unit_Bps(network, bandwidth)
-    network = with_latencies(network, latency)
+    rooted = given.collective in ("broadcast", "reduce")
+    wanted = Collective(given.collective, 0 if rooted else None)
+    unit = unit_Bps(network, given.bandwidth)
+    network = with_latencies(network, given.latency)
     name = Path(text).name if Path(text).exists() else text
     return Contest(
-        *(name, network, wanted, sizes, unit, recipe),
-        barriers=barriers,
-        aggregation=by,
+        *(name, network, wanted, given.sizes, unit, recipe),
+        barriers=given.barriers,
+        aggregation=given.aggregation,
         machine=machine,
     )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.rehearsal.reach import SwitchFile
 
 
-@command(short_help="Lead switches to what a bundle says, from whatever they hold.")
+@command()
 def control(
     bundle: str = argument("bundle", type=opt.BUNDLE, metavar="DIR|ZIP"),
     path: str = option(
@@ -111,6 +111,7 @@ def _hooked(
 ) -> None:
     """Before a stage, its drain command runs, and what hands do is said."""
     import subprocess
+    from shlex import quote
 
     from ocs_codesign.fabric.rehearsal.controller import Refused
 
@@ -124,7 +125,7 @@ def _hooked(
             raise Refused("cables have to be moved by hand now: then run this again")
         if reach.drain is not None and not what_if:
             ids = ",".join(f"{switch}:{name}" for switch in gone for name in sorted(gone[switch]))
-            line = reach.drain.replace("{stage}", str(number)).replace("{circuits}", ids)
+            line = reach.drain.replace("{stage}", str(number)).replace("{circuits}", quote(ids))
             done = subprocess.run(line, shell=True, check=False)
             if done.returncode:
                 raise Refused(f"the drain command of stage {number} ended with {done.returncode}")
@@ -143,7 +144,7 @@ def _heard_wrong(bundle: str, observed: str, target: str) -> str:
     return ""
 
 
-@command(short_help="The agent of an emulated switch.", json=False)
+@command(json=False)
 def switch_agent(
     switch: str = argument("switch"),
     directory: str = option(

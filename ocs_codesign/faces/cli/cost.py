@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.core.progress import tell_phase
-from ocs_codesign.faces.answers.cost import Costs, Subject, Walk
+from ocs_codesign.faces.answers.cost import ClassicCost, Costs, Subject, Walk
 from ocs_codesign.faces.answers.texts import WORTH_TREES_PERCENT, is_far_above
 from ocs_codesign.faces.cli import options as opt
-from ocs_codesign.faces.cli.classic import (
-    ROOTED,
-    classic_names,
-    cost_of_classic,
-    option_option,
-    routing_option,
-)
-from ocs_codesign.faces.cli.commands import command, option
+from ocs_codesign.faces.cli.classic import ROOTED, classic_names, option_option, routing_option
+from ocs_codesign.faces.cli.commands import command, group, option
 from ocs_codesign.faces.cli.interruption import interruptions
-from ocs_codesign.faces.cli.message_options import asked_messages, messages_option
+from ocs_codesign.faces.cli.message_options import MessageOptions
 from ocs_codesign.faces.cli.output import Answer, answered, asked_output, told
 from ocs_codesign.faces.cli.progress import progress
 
@@ -42,12 +36,46 @@ if TYPE_CHECKING:
 NEGATIVE, STOPPED, INTERRUPTED = 1, 2, 130
 LIMIT_S = 60.0
 MORE_STEPS = 2
+BEST, FOREST, LATE = "best", "forest", "late"
+MAX_BOUND_NODES = 2**14
 
 chunks_option = option(
     "--chunks",
     type=click.IntRange(min=1),
     help="Chunks of a shard in an exact schedule (default: the degree).",
 )
+
+
+class CostOptions(opt.GraphOptions):
+    """Of which topology what is asked."""
+
+    collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL, *ROOTED)
+    scheduler: str | None = option(
+        "--scheduler",
+        type=opt.LiveChoice(lambda: {BEST: None, FOREST: None, LATE: None, **classic_names()}),
+        help="The best of BFB and the schedules mapped through the expansions, spanning trees in "
+        "many pieces beside them, late schedules of more and more steps, or a classic algorithm "
+        "(default: best; of a network forest).",
+    )
+    options: tuple[str, ...] = option_option
+    routing: str | None = routing_option
+    exact: bool = option(
+        "--exact",
+        is_flag=True,
+        help="The frontier of all schedules of few steps, by integer programs.",
+    )
+    max_steps: int | None = option(
+        "--max-steps",
+        type=click.IntRange(min=1),
+        help="Most steps with --exact or of late schedules (default: 2 more than the fewest).",
+    )
+    chunks: int | None = chunks_option
+    clock: MessageOptions = group(MessageOptions)
+    choice: opt.SolverChoice = opt.solving_options
+
+    def most_steps(self, fewest: int) -> int:
+        """Most steps of schedules that take at least so many."""
+        return fewest + MORE_STEPS if self.max_steps is None else self.max_steps
 
 
 def refuse(made: Made) -> Answer:
@@ -88,32 +116,26 @@ def walked(
     return tuple(answers), None, 0
 
 
-def cost_exactly(
-    source: opt.GivenGraph,
-    collective: str,
-    max_steps: int | None,
-    chunks: int | None,
-    asked: MessageSizes | None,
-    choice: opt.SolverChoice,
-) -> Answer:
+def cost_exactly(given: CostOptions, asked: MessageSizes | None) -> Answer:
     """The exact frontier of steps and t_b; the points so far, if something stops it."""
     from ocs_codesign.core.bounds import topology_bound
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.schedules.design import measure_topology
     from ocs_codesign.schedules.registry import Task, made_by
 
-    topology = source.topology()
+    collective, topology = given.collective, given.source.topology()
     least = topology_bound(topology, collective)
-    most = least.steps + MORE_STEPS if max_steps is None else max_steps
-    num_chunks = chunks or topology.degree
+    most = given.most_steps(least.steps)
+    num_chunks = given.chunks or topology.degree
     if most < least.steps:
-        with choice.solving(LIMIT_S) as options:
-            task = Task(topology, Collective.parse(collective), None, most, chunks, None, options)
+        with given.choice.solving(LIMIT_S) as options:
+            kind = Collective.parse(collective)
+            task = Task(topology, kind, None, most, given.chunks, None, options)
             return refuse(made_by("exact", task))
-    answers, stopped, code = walked(topology, most, num_chunks, collective, choice)
+    answers, stopped, code = walked(topology, most, num_chunks, collective, given.choice)
     eager = measure_topology(topology, collective).cost
     walk = Walk(collective, num_chunks, most, least, eager, answers, asked, stopped)
-    answer = answered("cost.walk", source.subject(topology), walk, code=code)
+    answer = answered("cost.walk", given.source.subject(topology), walk, code=code)
     if code == INTERRUPTED:
         click.echo("Interrupted: what was found so far stands.", err=True)
     return replace(answer, error=f"{walk.stop_sentence}: {stopped}" * (code == STOPPED))
@@ -122,27 +144,21 @@ def cost_exactly(
 # What ``cost --scheduler late`` does: the best of more and more steps over any routes.
 
 
-def cost_of_late(
-    source: opt.GivenGraph,
-    collective: str,
-    max_steps: int | None,
-    asked: MessageSizes | None,
-    choice: opt.SolverChoice,
-) -> Answer:
+def cost_of_late(given: CostOptions, asked: MessageSizes | None) -> Answer:
     """Late schedules of the fewest steps and more; they share the time."""
     from ocs_codesign.core.bounds import topology_bound
     from ocs_codesign.schedules.design import measure_topology
     from ocs_codesign.schedules.stepped.late import late_schedule
 
-    topology = source.topology()
+    collective, topology = given.collective, given.source.topology()
     least = topology_bound(topology, collective)
-    most = least.steps + MORE_STEPS if max_steps is None else max_steps
+    most = given.most_steps(least.steps)
     if most < least.steps:
         raise click.UsageError(
             f"--max-steps is {most}: {collective} takes at least {least.steps} here"
         )
     answers: list[SteppedAnswer] = []
-    with progress("Solving for the fewest steps"), choice.solving(LIMIT_S) as options:
+    with progress("Solving for the fewest steps"), given.choice.solving(LIMIT_S) as options:
         began = monotonic()
         for steps in range(least.steps, most + 1):
             left = options.after(monotonic() - began)
@@ -154,34 +170,26 @@ def cost_of_late(
             tell_phase(f"Solving for {steps + 1} steps", len(answers), most + 1 - least.steps)
     eager = measure_topology(topology, collective).cost
     walk = Walk(collective, None, most, least, eager, tuple(answers), asked)
-    return answered("cost.walk", source.subject(topology), walk)
+    return answered("cost.walk", given.source.subject(topology), walk)
 
 
 # What ``cost`` and ``build --scheduler forest`` do: trees beside other schedules, a picture.
 
 
-def cost_of_forests(
-    source: opt.GivenGraph,
-    collective: str,
-    exact: tuple[int | None, int | None] | None,
-    asked: MessageSizes | None,
-    choice: opt.SolverChoice,
-) -> Answer:
-    """What a collective takes by trees and others, an allreduce half by half.
-
-    ``exact`` are the most steps and the chunks of exact schedules, None where none are asked for.
-    """
+def cost_of_forests(given: CostOptions, asked: MessageSizes | None) -> Answer:
+    """What a collective takes by trees and others, an allreduce half by half."""
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.core.networks.builders import direct
     from ocs_codesign.faces.answers.build import ForestCosts
     from ocs_codesign.schedules.forest.choice import contenders
 
+    source = given.source
     topology = source.topology()
     network = source.network or direct(topology, 1)
-    if exact is None:
-        choice.check_unused("--exact and --collective alltoall")
-    halves = Collective.parse(collective).halves()
-    if exact is not None and (len(halves) > 1 or network.num_hosts < network.num_nodes):
+    if not given.exact:
+        given.choice.check_unused("--exact and --collective alltoall")
+    halves = Collective.parse(given.collective).halves()
+    if given.exact and (len(halves) > 1 or network.num_hosts < network.num_nodes):
         raise click.UsageError(
             "--exact beside forests is for allgather and reduce-scatter, and links between hosts"
         )
@@ -190,8 +198,8 @@ def cost_of_forests(
         with progress("Packing trees"):
             field = contenders(network, half, None, topology)
         more = [*_mapped(source, half)]
-        if exact is not None:
-            more += _exact(source, half, field.least.steps, exact, choice)
+        if given.exact:
+            more += _exact(given, half, field.least.steps)
         fields.append(replace(field, others=(*field.others, *more)))
     costs = ForestCosts(source.subject(topology), network, halves, tuple(fields), asked)
     return answered("build.forest_costs", costs)
@@ -222,61 +230,52 @@ def _mapped(source: opt.GivenGraph, half: Collective) -> Iterator[Contender]:
             yield Contender(design.maker, design.cost)
 
 
-def _exact(
-    source: opt.GivenGraph,
-    half: Collective,
-    least_steps: int,
-    exact: tuple[int | None, int | None],
-    choice: opt.SolverChoice,
-) -> Iterator[Contender]:
+def _exact(given: CostOptions, half: Collective, least_steps: int) -> Iterator[Contender]:
     """What exact schedules of more and more steps take."""
     from ocs_codesign.core.cost import undominated
     from ocs_codesign.schedules.forest.choice import Contender
 
-    topology, (most, chunks) = source.topology(), exact
-    most = max(least_steps, least_steps + MORE_STEPS if most is None else most)
-    answers, stopped, _ = walked(topology, most, chunks or topology.degree, half.name, choice)
+    topology = given.source.topology()
+    most, chunks = max(least_steps, given.most_steps(least_steps)), given.chunks or topology.degree
+    answers, stopped, _ = walked(topology, most, chunks, half.name, given.choice)
     if stopped is not None:
         click.echo(f"Exact schedules: {stopped}", err=True)
     for answer in undominated(answers, lambda answer: answer.cost):
         yield Contender("exact", answer.cost)
 
 
-BEST, FOREST, LATE = "best", "forest", "late"
-MAX_BOUND_NODES = 2**14
+# What ``cost --scheduler ring`` and the like do: a classic algorithm, placed.
 
 
-@command(short_help="Exact cost of one recipe or graph.")
-def cost(
-    recipe: str | None = opt.recipe_argument,
-    graph: str | None = opt.graph_option,
-    network: str | None = opt.network_option,
-    collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL, *ROOTED),
-    scheduler: str | None = option(
-        "--scheduler",
-        type=opt.LiveChoice(lambda: {BEST: None, FOREST: None, LATE: None, **classic_names()}),
-        help="The best of BFB and the schedules mapped through the expansions, spanning trees in "
-        "many pieces beside them, late schedules of more and more steps, or a classic algorithm "
-        "(default: best; of a network forest).",
-    ),
-    options: tuple[str, ...] = option_option,
-    routing: str | None = routing_option,
-    exact: bool = option(
-        "--exact",
-        is_flag=True,
-        help="The frontier of all schedules of few steps, by integer programs.",
-    ),
-    max_steps: int | None = option(
-        "--max-steps",
-        type=click.IntRange(min=1),
-        help="Most steps with --exact or of late schedules (default: 2 more than the fewest).",
-    ),
-    chunks: int | None = chunks_option,
-    alpha: float | None = opt.alpha_option,
-    bandwidth: float | None = opt.bandwidth_option,
-    messages: tuple[float, ...] = messages_option,
-    choice: opt.SolverChoice = opt.solving_options,
-) -> Answer:
+def cost_of_classic(given: CostOptions, asked: MessageSizes | None) -> Answer:
+    """Place a classic algorithm on a topology or network, and say what it costs."""
+    from ocs_codesign.core.collective import Collective
+    from ocs_codesign.schedules.classic.algorithm import read_options
+    from ocs_codesign.schedules.classic.alltoall import in_network_bound
+    from ocs_codesign.schedules.classic.placement import messages_on, place
+
+    options, source = read_options(given.options), given.source
+    scheduler, routing = given.scheduler or "", given.routing or "even"
+    topology, network = source.topology(), source.network
+    graph = topology if network is None else network
+    sides = getattr(source.recipe, "sides", None)
+    root = options.get("root", 0) if given.collective in ROOTED else None
+    collective = Collective(given.collective, root=root)
+    with progress("Placing the messages"):
+        messages, nodes = messages_on(graph, scheduler, collective, options, sides, routing)
+        placed = place(messages, graph, routing, nodes)
+    subject, bound = source.subject(topology), None
+    if network is not None:
+        subject = Subject(None, source.graph_name, network.num_hosts, topology.degree)
+        has_switches = network.num_hosts < network.num_nodes
+        if has_switches and collective == Collective.ALLREDUCE:
+            bound = in_network_bound(network)
+    found = ClassicCost(scheduler, routing, messages, placed, bound, options.get("note"))
+    return answered("cost.classic", subject, found).timed(asked, placed.cut_through)
+
+
+@command()
+def cost(given: CostOptions = group(CostOptions)) -> Answer:
     """Measure the exact cost of a RECIPE, of a graph from a file, or of a network.
 
     It builds the graph and takes the better of the balanced breadth-first broadcast (BFB) and the
@@ -303,45 +302,45 @@ def cost(
     Example:
       ocs-codesign cost 'Line(CompleteBipartite(4))' --collective allreduce
     """
-    source = opt.GivenGraph.of(recipe, graph, network)
+    source, collective, scheduler = given.source, given.collective, given.scheduler
     is_late = scheduler == LATE
-    if not exact and ((max_steps is not None and not is_late) or chunks is not None):
+    if not given.exact and (
+        (given.max_steps is not None and not is_late) or given.chunks is not None
+    ):
         raise click.UsageError("--max-steps and --chunks are for --exact")
-    if is_late and exact:
+    if is_late and given.exact:
         raise click.UsageError("--exact asks for the best of all schedules: no --scheduler")
     if scheduler not in (None, BEST, FOREST, LATE):
-        if exact:
+        if given.exact:
             raise click.UsageError("--exact asks for the best of all schedules: no --scheduler")
-        choice.check_unused("--exact and --collective alltoall")
-        asked = asked_messages(alpha, bandwidth, messages, source.network)
-        return cost_of_classic(source, scheduler, collective, options, routing or "even", asked)
-    for name, value in (("--option", options), ("--routing", routing)):
+        given.choice.check_unused("--exact and --collective alltoall")
+        return cost_of_classic(given, given.clock.asked(source.network))
+    for name, value in (("--option", given.options), ("--routing", given.routing)):
         if value:
             raise click.UsageError(f"{name} is for classic algorithms, such as --scheduler ring")
     if collective in ROOTED:
         raise click.UsageError(
             f"--collective {collective} is for classic algorithms, such as --scheduler binomial"
         )
-    by_forests = scheduler == FOREST or (scheduler is None and network is not None)
-    if network is not None and not by_forests:
+    by_forests = scheduler == FOREST or (scheduler is None and source.network is not None)
+    if source.network is not None and not by_forests:
         raise click.UsageError(f"--scheduler {scheduler} is for a RECIPE or --graph FILE")
     if by_forests and collective == opt.ALLTOALL:
         raise click.UsageError("--scheduler forest is not for alltoall")
     if is_late and collective == opt.ALLTOALL:
         raise click.UsageError("--scheduler late is not for alltoall")
-    if exact and collective == opt.ALLTOALL:
+    if given.exact and collective == opt.ALLTOALL:
         raise click.UsageError("--exact is for allgather, reduce-scatter and allreduce")
-    asked = asked_messages(alpha, bandwidth, messages, source.network)
+    asked = given.clock.asked(source.network)
     if collective == opt.ALLTOALL:
-        return _cost_of_alltoall(source, choice, asked)
+        return _cost_of_alltoall(given, asked)
     if by_forests:
-        walk = (max_steps, chunks) if exact else None
-        return cost_of_forests(source, collective, walk, asked, choice)
+        return cost_of_forests(given, asked)
     if is_late:
-        return cost_of_late(source, collective, max_steps, asked, choice)
-    if exact:
-        return cost_exactly(source, collective, max_steps, chunks, asked, choice)
-    choice.check_unused("--exact and --collective alltoall")
+        return cost_of_late(given, asked)
+    if given.exact:
+        return cost_exactly(given, asked)
+    given.choice.check_unused("--exact and --collective alltoall")
     with progress("Measuring the cost"):
         subject, costs = _measured(source, collective)
     return answered("cost.measured", subject, costs).timed(asked, costs.design.cost)
@@ -379,19 +378,17 @@ def _measured(source: opt.GivenGraph, collective_name: str) -> tuple[Subject, Co
     return subject, Costs(design, predicted, least, own, forest)
 
 
-def _cost_of_alltoall(
-    source: opt.GivenGraph, choice: opt.SolverChoice, asked: MessageSizes | None
-) -> Answer:
+def _cost_of_alltoall(given: CostOptions, asked: MessageSizes | None) -> Answer:
     """Find the best routing when messages may split over paths, and say how good it is."""
     from ocs_codesign.core.bounds import bound
     from ocs_codesign.core.cost import Cost
     from ocs_codesign.schedules.design import measure_topology
     from ocs_codesign.schedules.paths.throughput import throughput
 
-    topology = source.topology()
-    with progress("Solving the all-to-all"), choice.solving() as options:
+    topology = given.source.topology()
+    with progress("Solving the all-to-all"), given.choice.solving() as options:
         found = throughput(topology, options)
-    subject = source.subject(topology)
+    subject = given.source.subject(topology)
     least = bound(topology.num_nodes, topology.degree, opt.ALLTOALL).t_b
     diameter = 0 if asked is None else measure_topology(topology).cost.steps
     whole = Cost(diameter, found.time)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.faces.cli import options as opt
-from ocs_codesign.faces.cli.commands import argument, command, option
+from ocs_codesign.faces.cli.commands import OptionGroup, argument, command, group, option
 from ocs_codesign.faces.cli.deployed import (
     archive_option,
     bundle_option,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe
 
 
-@click.group(short_help="Describe and check a fabric of optical circuit switches.")
+@click.group()
 def fabric() -> None:
     """Describe hosts, planes and optical circuit switches in a file, and check it.
 
@@ -160,34 +160,38 @@ def example_command(
 # ``ocs-codesign select``: which designs or plans serve a workload fastest on a fabric.
 
 
-@command(short_help="Rank designs and plans for a workload on a fabric.", plot="the break-downs")
-def select(
-    fabric_path: str = opt.fabric_option,
+class SelectOptions(OptionGroup):
+    """What is ranked on which fabric for which workload."""
+
+    fabric_path: str = opt.fabric_option
     workload_path: str | None = option(
         "--workload", type=opt.INPUT, metavar="FILE", help="The workload; - is standard input."
-    ),
+    )
     collectives: tuple[str, ...] = opt.collective_choice(
         *(*opt.GATHERING, opt.ALLTOALL),
         multiple=True,
         help="Instead of a workload: a collective; give it again for more.  [default: allreduce]",
-    ),
-    messages: tuple[float, ...] = messages_option,
+    )
+    messages: tuple[float, ...] = messages_option
     machine: str | None = machine_option_of(
         "Steps and rates are those of a machine's protocols, the fastest for each message: a name "
         "such as roce-400g, or a file that calibrate has written (default: the fabric's alpha)."
-    ),
-    top: int = option("--top", type=click.IntRange(1), default=10, help="Plans to show."),
+    )
+    top: int = option("--top", type=click.IntRange(1), default=10, help="Plans to show.")
     designs: tuple[str, ...] = option(
         "--designs", multiple=True, metavar="RECIPE", help="Only these; may be given often."
-    ),
+    )
     catalogue_path: str | None = option(
         "--catalogue",
         type=opt.FILE,
         metavar="FILE",
         help="A catalogue, instead of the one shipped.",
-    ),
-    pick: int | None = opt.pick_option,
-) -> Answer:
+    )
+    pick: int | None = opt.pick_option
+
+
+@command(plot="the break-downs")
+def select(given: SelectOptions = group(SelectOptions)) -> Answer:
     """Rank what a fabric could hold by the time that a workload takes on it.
 
     The fabric and the workload are YAML or JSON files: 'ocs-codesign fabric schema' documents the
@@ -208,38 +212,40 @@ def select(
       ocs-codesign example .
       ocs-codesign select --fabric fabric64.yaml --workload moe_workload.yaml
     """
-    if designs and catalogue_path is not None:
+    if given.designs and given.catalogue_path is not None:
         raise click.UsageError("give either --designs or --catalogue")
-    if (workload_path is None) == (not messages) or (collectives and not messages):
+    if (given.workload_path is None) == (not given.messages) or (
+        given.collectives and not given.messages
+    ):
         raise click.UsageError("give either --workload or --message, with or without --collective")
-    if len(messages) > 1 and (asked_output("plot") is not None or pick is not None):
+    if len(given.messages) > 1 and (asked_output("plot") is not None or given.pick is not None):
         raise click.UsageError("--plot and --pick are for one ranking: give one --message")
     from ocs_codesign.fabric.description import check_usable
     from ocs_codesign.fabric.files.fabric_files import load_fabric
     from ocs_codesign.fabric.files.workload import load_workload
     from ocs_codesign.fabric.selection.ranking import ranked_for
 
-    fabric, real = load_fabric(fabric_path), machine_of(machine)
+    fabric, real = load_fabric(given.fabric_path), machine_of(given.machine)
     if real is not None:
         bandwidth = fabric.cost_model.node_bandwidth_Bps
         model = real.cost_model(bandwidth, fabric.num_ports_per_host)
         fabric = replace(fabric, cost_model=model)
     with refusals():
         check_usable(fabric)
-    if workload_path is None:
-        workload, *others = _of_messages(collectives, messages)
+    if given.workload_path is None:
+        workload, *others = _of_messages(given.collectives, given.messages)
     else:
-        workload, *others = [load_workload(workload_path)]
+        workload, *others = [load_workload(given.workload_path)]
     with progress("Measuring designs"):
-        selection = _selected(fabric, workload, designs, catalogue_path)
+        selection = _selected(fabric, workload, given.designs, given.catalogue_path)
     code = 0 if selection.ranked else 1
     if others:
         selections = [selection, *(ranked_for(selection, other) for other in others)]
-        return answered("select.selections", selections, top, code=code).by_clock_of(real)
-    figure = ("selection.selection_figure", selection, top)
-    answer = answered("select.selection", selection, top, code=code, figure=figure)
+        return answered("select.selections", selections, given.top, code=code).by_clock_of(real)
+    figure = ("selection.selection_figure", selection, given.top)
+    answer = answered("select.selection", selection, given.top, code=code, figure=figure)
     rows = [[option.name for option in plan.options] for plan in selection.ranked]
-    return answer.by_clock_of(real).picked(rows, pick)
+    return answer.by_clock_of(real).picked(rows, given.pick)
 
 
 def _of_messages(collectives: tuple[str, ...], messages: tuple[float, ...]) -> list[Workload]:
@@ -285,35 +291,39 @@ def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
 _NAMED = re.compile(r"\s*([^=()]+)=(.*)", re.DOTALL)
 
 
-@command(short_help="Write cables, cross-connects and schedules for a fabric.")
-def deploy(
-    recipes: tuple[str, ...] = argument("recipes", nargs=-1, metavar="RECIPE..."),
+class DeployOptions(OptionGroup):
+    """Which configurations go onto which fabric or into which bundle."""
+
+    recipes: tuple[str, ...] = argument("recipes", nargs=-1, metavar="RECIPE...")
     fabric_path: str | None = option(
         "--fabric",
         type=opt.INPUT,
         metavar="FILE",
         help="The fabric file, for new cables; - is standard input.",
-    ),
-    bundle: str | None = bundle_option,
+    )
+    bundle: str | None = bundle_option
     remove: tuple[str, ...] = option(
         "--remove", metavar="NAME", multiple=True, help="Tear down one of a bundle."
-    ),
+    )
     collectives: tuple[str, ...] = opt.collective_choice(
         *(*opt.GATHERING, opt.ALLTOALL),
         multiple=True,
         default=["allreduce"],
         help="A collective to schedule; give it again for more.",
-    ),
-    message: float | None = message_option,
-    prefer: str = opt.prefer_option,
+    )
+    message: float | None = message_option
+    prefer: str = opt.prefer_option
     directory: str | None = option(
         "--out",
         type=opt.DIRECTORY,
         metavar="DIR",
         help="Where to put the bundle (default: that of --bundle).",
-    ),
-    archive_path: str | None = archive_option,
-) -> Answer:
+    )
+    archive_path: str | None = archive_option
+
+
+@command()
+def deploy(given: DeployOptions = group(DeployOptions)) -> Answer:
     """Put every RECIPE, as a configuration, on a fabric and write all that is needed to build it.
 
     DIR gets cables, cross-connects of every switch, link budgets, ports, ranks, prices, NetBox
@@ -338,28 +348,32 @@ def deploy(
       ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
       ocs-codesign deploy --bundle bundle 'other=GeneralizedKautz(2, 8)'
     """
-    if (fabric_path is None) == (bundle is None):
+    if (given.fabric_path is None) == (given.bundle is None):
         raise click.UsageError("give --fabric FILE for new cables, or --bundle for laid ones")
-    if not recipes and not remove and (bundle is None or archive_path is None):
+    if (
+        not given.recipes
+        and not given.remove
+        and (given.bundle is None or given.archive_path is None)
+    ):
         raise click.UsageError("give at least one RECIPE")
-    if remove and bundle is None:
+    if given.remove and given.bundle is None:
         raise click.UsageError("--remove is for configurations of a --bundle")
-    if bundle is None and directory is None and archive_path is None:
+    if given.bundle is None and given.directory is None and given.archive_path is None:
         raise click.UsageError("--out DIR is missing: where to put the bundle")
     from ocs_codesign.fabric.bundle.write.text import check_names
 
-    wanted = named_recipes(recipes)
+    wanted = named_recipes(given.recipes)
     with progress("Reading files"):
-        place = where_to(bundle, directory, archive_path)
-        if bundle is None and directory is not None:
-            check_untouched(directory)
-        kinds = tuple(dict.fromkeys(collectives))
-        wishes: dict[str, Any] = {"prefer": prefer, "message_bytes": message}
+        place = where_to(given.bundle, given.directory, given.archive_path)
+        if given.bundle is None and given.directory is not None:
+            check_untouched(given.directory)
+        kinds = tuple(dict.fromkeys(given.collectives))
+        wishes: dict[str, Any] = {"prefer": given.prefer, "message_bytes": given.message}
         with refusals():
-            if bundle is None:
-                deployment = _new(fabric_path or "", wanted, kinds, wishes)
+            if given.bundle is None:
+                deployment = _new(given.fabric_path or "", wanted, kinds, wishes)
             else:
-                deployment = _changed(read(bundle), remove, wanted, kinds, wishes)
+                deployment = _changed(read(given.bundle), given.remove, wanted, kinds, wishes)
         check_names(deployment.fabric, deployment.names)
         manifest = write(deployment, place)
     return answered("deploy.deployment", deployment, manifest, place)

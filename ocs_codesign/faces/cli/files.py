@@ -14,7 +14,7 @@ from ocs_codesign.core.quantities import exact, parse_time
 from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.build import BEST, ROOTED, GreedyChoice
 from ocs_codesign.faces.cli.classic import option_option
-from ocs_codesign.faces.cli.commands import argument, command, option, together
+from ocs_codesign.faces.cli.commands import OptionGroup, argument, command, group, option, together
 from ocs_codesign.faces.cli.message_options import message_option, unit_Bps, whole_ticks
 from ocs_codesign.faces.cli.output import (
     STDOUT,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ocs_codesign.interop.run.performance import RunOutcome
 
 
-@command(short_help="Write example files: models, machines, the manual's.")
+@command()
 def example(
     directory: str = argument("directory", type=click.Path(), metavar="[DIR]", default="."),
 ) -> Answer:
@@ -81,31 +81,35 @@ def example(
 # ``ocs-codesign export``: a design or a book in the formats that runtimes and simulators read.
 
 
-@command(short_help="Write a schedule for a runtime or simulator.")
-def export(
-    design: str = argument("design", type=opt.FILE, metavar="DESIGN|BOOK"),
+class ExportOptions(OptionGroup):
+    """What is written in which format, and for which links."""
+
+    design: str = argument("design", type=opt.FILE, metavar="DESIGN|BOOK")
     format_name: str = option(
         "--format",
         cls=opt.FormatOption,
         type=opt.LiveChoice(opt.program_formats("write")),
         required=True,
         help="{}.",
-    ),
+    )
     directory: str = option(
         "--out", type=opt.DIRECTORY, metavar="DIR", required=True, help="Where to put the files."
-    ),
-    collective: str = opt.collective_choice(*opt.GATHERING),
-    message: float | None = message_option,
+    )
+    collective: str = opt.collective_choice(*opt.GATHERING)
+    message: float | None = message_option
     bandwidth: float | None = opt.bandwidth_option_of(
         "Largest total egress of a host, such as 100Gbps, where a format has rates."
-    ),
+    )
     latency: float | None = opt.quantity_option(
         "--latency", parse_time, "Latency of every link, where a format has one."
-    ),
+    )
     in_place: bool = option(
         "--in-place", is_flag=True, help="Input and output are parts of one buffer."
-    ),
-) -> Answer:
+    )
+
+
+@command()
+def export(given: ExportOptions = group(ExportOptions)) -> Answer:
     """Write a DESIGN that build saved, a BOOK of compare, or a RECIPE's best schedule.
 
     The schedule is verified, lowered to operations of ranks, and these are interpreted with
@@ -122,17 +126,19 @@ def export(
     from ocs_codesign.interop.registry import FORMATS
     from ocs_codesign.schedules.files.books import is_book
 
+    design, directory, format_name = given.design, given.directory, given.format_name
     check_export_directory(directory)
     form = FORMATS[format_name]
-    sizes = (message, bandwidth, None if latency is None else exact(latency))
+    latency_s = None if given.latency is None else exact(given.latency)
+    sizes = (given.message, given.bandwidth, latency_s)
     with progress("Exporting"):
         if is_book(design):
             book = verified_book(design)
-            contents, exports = _of_book(book, Path(design).name, form, message, in_place)
+            contents, exports = _of_book(given, book, form)
         elif form.write is None:
             raise click.UsageError(f"--format {format_name} is for books, as compare writes them")
         else:
-            exports = [exported_design(design, collective, sizes, in_place)]
+            exports = [exported_design(design, given.collective, sizes, given.in_place)]
             contents = dict(form.write(exports[0]))
         tell_phase("Writing the files", 0, 0)
         answer = answer_json("programs.export", format_name, exports, contents, directory)
@@ -168,13 +174,14 @@ def exported_design(
 
 
 def _of_book(
-    book: Book, name: str, form: ProgramFormat, message: float | None, in_place: bool
+    given: ExportOptions, book: Book, form: ProgramFormat
 ) -> tuple[dict[str, bytes], list[Export]]:
     """The files of a book: all at once, or of every page in a directory of its own."""
     from ocs_codesign.interop.exports import exported, plain_name
 
+    message = given.message
     if form.write_book is not None:
-        return dict(form.write_book(book, plain_name(name))), []
+        return dict(form.write_book(book, plain_name(Path(given.design).name))), []
     if form.write is None:
         raise ValueError(f"{form.description} cannot be written")
     pages = book.pages if message is None else (book.page_of(int(message)),)
@@ -187,7 +194,7 @@ def _of_book(
             book.network,
             unit_Bps=book.unit_Bps,
             message_bytes=page.from_bytes if message is None else int(message),
-            in_place=in_place,
+            in_place=given.in_place,
         )
         exports.append(one)
         for file, content in form.write(one).items():
@@ -199,7 +206,7 @@ def _of_book(
 # ``ocs-codesign topology`` and ``import``: graphs written for, and read from, other tools.
 
 
-@command(short_help="Write a topology in a graph format, a network for a scheduler.")
+@command()
 def topology(
     recipe: str | None = opt.recipe_argument,
     graph: str | None = opt.graph_option,
@@ -280,7 +287,7 @@ def _is_of_runtimes(file: str, format_name: str) -> bool:
     return format_name not in opt.graph_formats("read")() or told_format(Path(file)) == format_name
 
 
-@command("import", short_help="Read a graph or schedule of others and say what it is.")
+@command("import")
 def import_command(
     file: str = argument("file", type=opt.INPUT),
     format_name: str | None = option(
@@ -353,25 +360,26 @@ MOST_UNASKED = 64
 """Ranks that are started on one machine without being asked for by number."""
 
 
-@command(short_help="Run a design on real processes and compare it with MPI.")
-def run(
-    design: str = argument("design", type=opt.FILE, metavar="DESIGN|BOOK|RECIPE"),
+class RunOptions(OptionGroup):
+    """What is run on how many ranks, with which data."""
+
+    design: str = argument("design", type=opt.FILE, metavar="DESIGN|BOOK|RECIPE")
     ranks: int | None = option(
         "--ranks",
         type=click.IntRange(min=1),
         help="Ranks to start: as many as the design has, which is the default up to 64.",
-    ),
-    message: float | None = message_option,
+    )
+    message: float | None = message_option
     elements: int | None = option(
         "--elements",
         type=click.IntRange(min=0),
         help="Elements of M, instead of --message in 8 bytes each; they need not divide (default: "
         "131072).",
-    ),
-    seed: int = option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the data."),
+    )
+    seed: int = option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the data.")
     time_limit: float | None = opt.quantity_option(
         "--time-limit", parse_time, "Time for a run of the program, such as 10s (default: 60s)."
-    ),
+    )
     asked: dict[str, Any] = together(
         collective=opt.collective_choice(*opt.GATHERING, opt.ALLTOALL, *ROOTED),
         scheduler=option(
@@ -393,8 +401,11 @@ def run(
         in_place=option(
             "--in-place", is_flag=True, help="Input and output are parts of one buffer."
         ),
-    ),
-) -> int:
+    )
+
+
+@command()
+def run(given: RunOptions = group(RunOptions)) -> int:
     """Run a DESIGN, a page of a BOOK or a RECIPE's schedule on real processes.
 
     Every process does the operations of one rank, as data comes, over MPI; where circuits change,
@@ -412,14 +423,15 @@ def run(
     """
     from ocs_codesign.interop.run.launch import check_available, is_under_mpirun, launch, run_joined
 
-    if elements is not None and message is not None:
+    elements = given.elements
+    if elements is not None and given.message is not None:
         raise click.UsageError("give --message or --elements: one follows from the other")
-    size = int(DEFAULT_BYTES if message is None else message)
+    size = int(DEFAULT_BYTES if given.message is None else given.message)
     elements = size // ELEMENT_BYTES if elements is None else elements
-    limit_s = DEFAULT_LIMIT_S if time_limit is None else time_limit
+    limit_s = DEFAULT_LIMIT_S if given.time_limit is None else given.time_limit
 
     def made() -> RunJob:
-        return _job(design, ranks, elements, seed, asked)
+        return _job(given, elements)
 
     def show(outcome: RunOutcome) -> None:
         publish(answered("programs.run", outcome))
@@ -429,7 +441,7 @@ def run(
         return run_joined(made, limit_s, show)
     with progress("Preparing the program"):
         job = made()
-        if ranks is None and job.program.num_ranks > MOST_UNASKED:
+        if given.ranks is None and job.program.num_ranks > MOST_UNASKED:
             number = job.program.num_ranks
             raise ValueError(f"{number} processes for {job.name}: --ranks {number} starts them")
         tell_phase(f"Running {job.program.num_ranks} ranks")
@@ -438,18 +450,19 @@ def run(
     return 0 if outcome.ok else NEGATIVE
 
 
-def _job(text: str, ranks: int | None, elements: int, seed: int, asked: dict[str, Any]) -> RunJob:
+def _job(given: RunOptions, elements: int) -> RunJob:
     """The program of what was given, verified as far as it is a plan."""
     from ocs_codesign.core.plans import RankProgram
     from ocs_codesign.interop.lowering.lowering import lower
     from ocs_codesign.interop.run.launch import RunJob
 
+    text, ranks, asked = given.design, given.ranks, given.asked
     plan, barriers = _plan(text, elements * ELEMENT_BYTES, asked)
     program = plan if isinstance(plan, RankProgram) else lower(plan, in_place=asked["in_place"])
     name = Path(text).name if exists(text) else text
     if ranks is not None and ranks != program.num_ranks:
         raise ValueError(f"--ranks is {ranks}, but {name} is for {program.num_ranks} ranks")
-    return RunJob(name, program, elements, barriers, seed)
+    return RunJob(name, program, elements, barriers, given.seed)
 
 
 def _plan(text: str, message_bytes: int, asked: dict[str, Any]) -> tuple[Any, tuple[int, ...]]:

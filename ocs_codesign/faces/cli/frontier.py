@@ -10,16 +10,16 @@ import click
 
 from ocs_codesign.core.quantities import parse_time
 from ocs_codesign.faces.cli import options as opt
-from ocs_codesign.faces.cli.commands import WholeNumbers, command, option
-from ocs_codesign.faces.cli.message_options import asked_messages, messages_option
+from ocs_codesign.faces.cli.commands import OptionGroup, WholeNumbers, command, group, option
+from ocs_codesign.faces.cli.message_options import MessageOptions
 from ocs_codesign.faces.cli.output import Answer, answered, asked_output
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from fractions import Fraction
 
     from ocs_codesign.core.cost import MessageSizes
+    from ocs_codesign.core.topology import Topology
     from ocs_codesign.faces.answers.frontier import OwnGraph
     from ocs_codesign.faces.cli.options import SolverChoice
     from ocs_codesign.schedules.design import Question
@@ -28,45 +28,77 @@ if TYPE_CHECKING:
     from ocs_codesign.search.pool import Pools
 
 
+NUMBERS = WholeNumbers(each=True)
+CRITERIA = _, JOINT, FORESTS = ("cost", "joint", "forests")
+_SOLVED = "all-to-all on one configuration (--collective alltoall or --criteria joint)"
+
+
+class FrontierOptions(OptionGroup):
+    """Which topologies are looked for, and how they are compared."""
+
+    num_nodes: int = option(  # 0 is that of --graph, of the degree too
+        "--nodes", type=NUMBERS, help="Numbers of nodes N, as in 12 or 8-16,24."
+    )
+    degree: int = option("--degree", type=NUMBERS, help="Ports of a node d, as in 4 or 2-4.")
+    collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL)
+    clock: MessageOptions = group(MessageOptions)
+    bidirectional: bool = option(
+        "--bidirectional", is_flag=True, help="Only topologies with every link in both directions."
+    )
+    criteria: str = option(
+        "--criteria",
+        type=click.Choice(CRITERIA),
+        default=CRITERIA[0],
+        help="Compare by steps and t_b; jointly by those of an allgather and the t_b of an "
+        "all-to-all; or also by the least t_b of any schedule, which forests come near to.",
+    )
+    fresh: bool = option(
+        "--fresh", is_flag=True, help="Search now, even if the catalogue has the size."
+    )
+    deltas: tuple[float, ...] = opt.quantity_option(
+        "--delta",
+        parse_time,
+        "Dead time of a change of circuits, such as 10us; may be repeated, or 10us,1ms.",
+        multiple=True,
+    )
+    max_configurations: int | None = option(
+        "--max-configurations",
+        type=click.IntRange(min=1),
+        help="With --delta: most configurations held in turn (default 16).",
+    )
+    pick: int | None = opt.pick_option
+    show_all: bool = option("--all", is_flag=True, help="List dominated candidates too.")
+    graph: str | None = option(
+        "--graph", type=opt.INPUT, metavar="FILE", help="A graph of your own to set beside it."
+    )
+    choice: SolverChoice = opt.solving_options
+
+
 # All-to-all of many topologies: the frontier of a search, and of what a catalogue stores.
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class AlltoallQuestion:
-    """What was asked of a size, and of which messages."""
-
-    num_nodes: int
-    degree: int
-    with_allgather: bool
-    bidirectional: bool
-    fresh: bool
-    messages: MessageSizes | None
-    show_all: bool
-
-
-def frontier_of_alltoall(asked: AlltoallQuestion, choice: SolverChoice, pick: int | None) -> Answer:
+def frontier_of_alltoall(given: FrontierOptions, asked: MessageSizes | None) -> Answer:
     """The joint frontier of a search."""
     from ocs_codesign.search.frontiers import joint_frontier
 
-    with progress("Searching"), choice.solving() as options:
+    with progress("Searching"), given.choice.solving() as options:
         answer = joint_frontier(
-            asked.num_nodes,
-            asked.degree,
-            with_allgather=asked.with_allgather,
-            bidirectional=asked.bidirectional,
-            fresh=asked.fresh,
+            given.num_nodes,
+            given.degree,
+            with_allgather=given.criteria == JOINT,
+            bidirectional=given.bidirectional,
+            fresh=given.fresh,
             options=options,
         )
     if asked_output("plot") is not None and not answer.candidates:
         raise click.ClickException("no candidate was solved in time: there is nothing to draw")
     found = answered(
-        *("joint.joint", answer, asked.messages),
-        show_all=asked.show_all,
-        figure=("joint.joint_figure", answer, asked.messages),
-        error=_unsolved(answer, choice),
+        *("joint.joint", answer, asked),
+        show_all=given.show_all,
+        figure=("joint.joint_figure", answer, asked),
+        error=_unsolved(answer, given.choice),
     )
-    return found.picked([design.recipes for design in answer.candidates], pick)
+    return found.picked([design.recipes for design in answer.candidates], given.pick)
 
 
 def _unsolved(answer: Frontier, choice: SolverChoice) -> str:
@@ -123,88 +155,27 @@ def stored_by_alltoall(
 # ``frontier --delta``: designs that change circuits against the best that never do.
 
 
-def check_reconfiguration(
-    deltas: Sequence[float], *, joint: bool, bidirectional: bool, show_all: bool
-) -> None:
-    """UsageError for what the frontier with reconfiguration does not answer."""
-    if not deltas:
+def frontier_with_reconfiguration(given: FrontierOptions, asked: MessageSizes | None) -> Answer:
+    """The frontier with reconfiguration; UsageError for what it does not answer."""
+    if not given.deltas:
         raise click.UsageError("--max-configurations is only given with --delta")
-    if joint or bidirectional or show_all:
+    if given.criteria == JOINT or given.bidirectional or given.show_all:
         raise click.UsageError("--delta excludes --criteria joint, --bidirectional and --all")
-
-
-def frontier_with_reconfiguration(
-    num_nodes: int,
-    degree: int,
-    collective: str,
-    deltas: Sequence[float],
-    max_configurations: int | None,
-    asked: MessageSizes | None,
-    pick: int | None,
-) -> Answer:
-    """The frontier with reconfiguration."""
     from ocs_codesign.circuits.frontier import MAX_CONFIGURATIONS, reconfigured_frontier
 
+    most = given.max_configurations or MAX_CONFIGURATIONS
     with progress("Searching"):
         answer = reconfigured_frontier(
-            num_nodes,
-            degree,
-            collective,
-            max_configurations=max_configurations or MAX_CONFIGURATIONS,
+            given.num_nodes, given.degree, given.collective, max_configurations=most
         )
-    figure = ("joint.reconfigured_figure", answer, deltas, asked)
-    found = answered("reconfiguration.reconfiguration", answer, deltas, asked, figure=figure)
-    return found.picked([design.recipes for design in answer.candidates], pick)
+    told = (answer, given.deltas, asked)
+    figure = ("joint.reconfigured_figure", *told)
+    found = answered("reconfiguration.reconfiguration", *told, figure=figure)
+    return found.picked([design.recipes for design in answer.candidates], given.pick)
 
 
-NUMBERS = WholeNumbers(each=True)
-CRITERIA = ("cost", "joint", "forests")
-_SOLVED = "all-to-all on one configuration (--collective alltoall or --criteria joint)"
-
-
-@command(short_help="Find the best topologies of N nodes of degree d.", plot="the frontier")
-def frontier(
-    num_nodes: int = option(
-        "--nodes", type=NUMBERS, required=True, help="Numbers of nodes N, as in 12 or 8-16,24."
-    ),
-    degree: int = option(
-        "--degree", type=NUMBERS, required=True, help="Ports of a node d, as in 4 or 2-4."
-    ),
-    collective: str = opt.collective_choice(*opt.GATHERING, opt.ALLTOALL),
-    alpha: float | None = opt.alpha_option,
-    bandwidth: float | None = opt.bandwidth_option,
-    messages: tuple[float, ...] = messages_option,
-    bidirectional: bool = option(
-        "--bidirectional", is_flag=True, help="Only topologies with every link in both directions."
-    ),
-    criteria: str = option(
-        "--criteria",
-        type=click.Choice(CRITERIA),
-        default=CRITERIA[0],
-        help="Compare by steps and t_b; jointly by those of an allgather and the t_b of an "
-        "all-to-all; or also by the least t_b of any schedule, which forests come near to.",
-    ),
-    fresh: bool = option(
-        "--fresh", is_flag=True, help="Search now, even if the catalogue has the size."
-    ),
-    deltas: tuple[float, ...] = opt.quantity_option(
-        "--delta",
-        parse_time,
-        "Dead time of a change of circuits, such as 10us; may be repeated, or 10us,1ms.",
-        multiple=True,
-    ),
-    max_configurations: int | None = option(
-        "--max-configurations",
-        type=click.IntRange(min=1),
-        help="With --delta: most configurations held in turn (default 16).",
-    ),
-    pick: int | None = opt.pick_option,
-    show_all: bool = option("--all", is_flag=True, help="List dominated candidates too."),
-    graph: str | None = option(
-        "--graph", type=opt.INPUT, metavar="FILE", help="A graph of your own to set beside it."
-    ),
-    choice: SolverChoice = opt.solving_options,
-) -> Answer:
+@command(plot="the frontier")
+def frontier(given: FrontierOptions = group(FrontierOptions)) -> Answer:
     """Find the latency-throughput Pareto frontier of N nodes of degree d.
 
     With --alpha, --bandwidth and --message it also says which candidate is fastest for messages of
@@ -225,62 +196,80 @@ def frontier(
     and message size changing them pays.
 
     With --graph the graph in FILE, of as many nodes and ports, is measured and stands beside the
-    frontier in the table, the JSON and the picture.
+    frontier in the table, the JSON and the picture; --nodes and --degree are its own unless given.
 
     \b
     Example:
       ocs-codesign frontier --nodes 12 --degree 4 --alpha 10us --bandwidth 100Gbps \\
           --message 1MiB,64MiB
     """
-    asked = asked_messages(alpha, bandwidth, messages)
-    joint, forests = criteria == CRITERIA[1], criteria == CRITERIA[2]
-    changes = bool(deltas) or max_configurations is not None
-    if forests and (changes or joint or collective == opt.ALLTOALL):
+    asked, collective = given.clock.asked(), given.collective
+    joint, forests = given.criteria == JOINT, given.criteria == FORESTS
+    changes = bool(given.deltas) or given.max_configurations is not None
+    if forests and (changes or collective == opt.ALLTOALL):
         raise click.UsageError(
             "--criteria forests is for one collective that is not alltoall, no --delta"
         )
-    if graph is not None and (changes or joint or forests or collective == opt.ALLTOALL):
+    if given.graph is not None and (changes or joint or forests or collective == opt.ALLTOALL):
         raise click.UsageError(
             "--graph is for steps and t_b of one collective that is not alltoall"
         )
-    if fresh and changes:
+    if given.fresh and changes:
         raise click.UsageError("--fresh is for topologies that do not change: no --delta")
+    beside = None if given.graph is None else opt.graph_of(given.graph)
+    given = _sized(given, beside)
     if changes:
-        choice.check_unused(_SOLVED)
-        check_reconfiguration(deltas, joint=joint, bidirectional=bidirectional, show_all=show_all)
-        return frontier_with_reconfiguration(
-            num_nodes, degree, collective, deltas, max_configurations, asked, pick
-        )
+        given.choice.check_unused(_SOLVED)
+        return frontier_with_reconfiguration(given, asked)
     if joint or collective == opt.ALLTOALL:
         if joint and collective not in {opt.GATHERING[0], opt.ALLTOALL}:
             raise click.UsageError(
                 f"--criteria joint compares allgather and all-to-all, not {collective}"
             )
-        question = AlltoallQuestion(num_nodes, degree, joint, bidirectional, fresh, asked, show_all)
-        return frontier_of_alltoall(question, choice, pick)
-    choice.check_unused(_SOLVED)
+        return frontier_of_alltoall(given, asked)
+    given.choice.check_unused(_SOLVED)
     from ocs_codesign.search.frontiers import frontier as find
 
     with progress("Searching"):
         answer = find(
-            num_nodes, degree, collective, bidirectional=bidirectional, forests=forests, fresh=fresh
+            *(given.num_nodes, given.degree, collective),
+            bidirectional=given.bidirectional,
+            forests=forests,
+            fresh=given.fresh,
         )
-    own = None if graph is None else _own(graph, answer)
+    own = None if given.graph is None or beside is None else _own(given.graph, beside, answer)
     messages_drawn = () if asked is None else (asked.model, *asked.sizes_bytes)
     figure: tuple[Any, ...] = ("frontier.frontier_figure", answer, *messages_drawn)
     if own is not None:
         figure = ("frontier.frontier_beside_figure", own, answer, *messages_drawn)
-    found = answered("frontier.frontier", answer, asked, own, show_all=show_all, figure=figure)
-    return found.picked([design.recipes for design in answer.candidates], pick)
+    found = answered(
+        "frontier.frontier", answer, asked, own, show_all=given.show_all, figure=figure
+    )
+    return found.picked([design.recipes for design in answer.candidates], given.pick)
 
 
-def _own(graph: str, answer: Frontier) -> OwnGraph:
+def _sized(given: FrontierOptions, beside: Topology | None) -> FrontierOptions:
+    """The size that was asked for, or that of a graph; UsageError where neither says."""
+    if beside is None:
+        if not (given.num_nodes and given.degree):
+            raise click.UsageError(
+                "give --nodes and --degree, or --graph FILE with a graph that has them"
+            )
+        return given
+    if not (given.degree or beside.is_regular):
+        raise click.UsageError(
+            "the nodes of the graph do not all have as many links: --degree says how many ports "
+            "those of the frontier have"
+        )
+    num_nodes, degree = given.num_nodes or beside.num_nodes, given.degree or beside.degree
+    return replace(given, num_nodes=num_nodes, degree=degree)
+
+
+def _own(graph: str, topology: Topology, answer: Frontier) -> OwnGraph:
     """What a graph of one's own costs; ClickException if it is none of this size."""
     from ocs_codesign.faces.answers.frontier import OwnGraph
-    from ocs_codesign.faces.cli.options import graph_of
     from ocs_codesign.schedules.design import measure_topology
 
-    topology = graph_of(graph)
     if topology.num_nodes != answer.num_nodes or topology.degree > answer.degree:
         raise click.ClickException(
             f"{graph} has {topology.num_nodes} nodes of degree {topology.degree}: the frontier is "
@@ -295,7 +284,7 @@ def _own(graph: str, answer: Frontier) -> OwnGraph:
 # ``ocs-codesign exhaust``: every topology of a small size, and what none of them beats.
 
 
-@command(short_help="Prove a small frontier by all topologies there are.")
+@command()
 def exhaust(
     num_nodes: int = option(
         "--nodes", type=NUMBERS, required=True, help="Numbers of nodes N, as in 12 or 8-16,24."

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 import click
 
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import parse_time
 from ocs_codesign.faces.cli import options as opt
-from ocs_codesign.faces.cli.commands import argument, command, group, option
+from ocs_codesign.faces.cli.commands import OptionGroup, argument, command, group, option
 from ocs_codesign.faces.cli.job_options import AskedLinks, book_option, given_machine, with_books
 from ocs_codesign.faces.cli.options import INPUT, delta_per_circuit_option, quantity_option
 from ocs_codesign.faces.cli.output import Answer, answered
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
 # The options --designs, --delta and --delta-per-circuit: circuits that change in a job.
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class AskedCircuits:
+class AskedCircuits(OptionGroup):
     """Configurations of circuits, and what a change takes, as they were asked for."""
 
     recipes: tuple[str, ...] = option(
@@ -83,18 +80,20 @@ def _in_network(loaded: LoadedJob) -> tuple[int, int] | None:
     return added_up(loaded.graph, machine)
 
 
-@command(
-    short_help="Simulate the iterations of a training job.", plot="what ranks compute and send when"
-)
-def iterate(
-    job: str = argument("job", type=INPUT, metavar="FILE"),
-    cluster: str | None = argument("cluster", type=INPUT, metavar="[CLUSTER]", required=False),
-    given: GivenMachine | None = group(given_machine),
-    links: AskedLinks = group(AskedLinks),
-    books: tuple[str, ...] = book_option,
-    circuits: AskedCircuits = group(AskedCircuits),
-    timeline: str | None = opt.timeline_option,
-) -> Answer:
+class IterateOptions(OptionGroup):
+    """A job, and what its messages and circuits are."""
+
+    job: str = argument("job", type=INPUT, metavar="FILE")
+    cluster: str | None = argument("cluster", type=INPUT, metavar="[CLUSTER]", required=False)
+    priced: GivenMachine | None = group(given_machine)
+    links: AskedLinks = group(AskedLinks)
+    books: tuple[str, ...] = book_option
+    circuits: AskedCircuits = group(AskedCircuits)
+    timeline: str | None = opt.timeline_option
+
+
+@command(plot="what ranks compute and send when")
+def iterate(given: IterateOptions = group(IterateOptions)) -> Answer:
     """Simulate the job in FILE, iteration after iteration, with ASTRA-sim's rule.
 
     A rank computes one node at a time, and sends one message at a time: of those that are ready,
@@ -137,28 +136,35 @@ def iterate(
       ocs-codesign iterate experts.yaml --designs 'Circulant(16,(4,8))' \\
           --designs 'GeneralizedKautz(3,16)' --delta 20us
     """
-    links.check(of_configurations=bool(circuits.recipes))
-    if timeline is not None and (cluster or circuits.recipes or links.are_crossed):
+    given.links.check(of_configurations=bool(given.circuits.recipes))
+    if given.timeline is not None and (
+        given.cluster or given.circuits.recipes or given.links.are_crossed
+    ):
         raise click.UsageError("--timeline is for jobs whose messages take what a formula says")
-    if cluster is not None:
-        if given is not None or links.are_crossed or books or circuits.recipes:
+    if given.cluster is not None:
+        if (
+            given.priced is not None
+            or given.links.are_crossed
+            or given.books
+            or given.circuits.recipes
+        ):
             raise click.UsageError("CLUSTER says what the machine is: give no other options for it")
         from ocs_codesign.faces.cli.steps import step_on
 
-        return step_on(job, cluster)
-    if circuits.recipes:
+        return step_on(given.job, given.cluster)
+    if given.circuits.recipes:
         with progress("Measuring configurations"):
-            if books:
+            if given.books:
                 raise click.UsageError("give no --book: schedules are those of the configurations")
-            changed = _with_changes(job, given, links, circuits)
+            changed = _with_changes(given)
         drawn = ("jobs.changes_figure", changed.planned, changed.name)
         told = answered("reconfiguration.reconfigured", changed, figure=drawn)
-        return told.by_clock_of(None if given is None else given.real)
-    if links.are_crossed:
-        if given is not None and given.real is not None:
+        return told.by_clock_of(None if given.priced is None else given.priced.real)
+    if given.links.are_crossed:
+        if given.priced is not None and given.priced.real is not None:
             raise click.UsageError("--machine is for --fidelity formula: transfers have links")
         with progress("Simulating"):
-            crossed = _on_links(job, given, links, books)
+            crossed = _on_links(given)
         title = f"{crossed.name}, {crossed.times} iterations"
         shown = ("jobs.link_job_figure", crossed.link_run, title)
         return answered("iteration.link_iteration", crossed, figure=shown)
@@ -167,7 +173,7 @@ def iterate(
     from ocs_codesign.jobs.issue import period_bound_s, steady
 
     with progress("Simulating"):
-        loaded, _ = with_books(load_job(job, given), books)
+        loaded, _ = with_books(load_job(given.job, given.priced), given.books)
         done = steady(loaded.graph, loaded.discipline)
         bound_s = period_bound_s(loaded.graph)
         answer = JobIteration(
@@ -181,26 +187,25 @@ def iterate(
 
         measured = {"profile": records()["profiled_step"].json(loaded.profile)}
     files = {}
-    if timeline is not None:
+    if given.timeline is not None:
         from ocs_codesign.interop.timeline import timeline_of_job
 
-        files[timeline] = timeline_of_job(done.job_run)
+        files[given.timeline] = timeline_of_job(done.job_run)
     told = answered("iteration.iteration", answer, more=measured, figure=figure, files=files)
-    return told.by_clock_of(None if given is None else given.real)
+    return told.by_clock_of(None if given.priced is None else given.priced.real)
 
 
-def _on_links(
-    path: str, given: GivenMachine | None, links: AskedLinks, books: tuple[str, ...]
-) -> LinkIteration:
+def _on_links(given: IterateOptions) -> LinkIteration:
     from ocs_codesign.faces.answers.iteration import LinkIteration
     from ocs_codesign.jobs.files.job_files import load_job
     from ocs_codesign.jobs.issue import steady
     from ocs_codesign.jobs.on_links import alone_ticks, bound_on_links_s, on_clock, steady_on_links
 
-    job, group_books = with_books(load_job(path, given, ranks_alone=True), books)
-    model = None if given is None else given.model
+    loaded = load_job(given.job, given.priced, ranks_alone=True)
+    job, group_books = with_books(loaded, given.books)
+    model = None if given.priced is None else given.priced.model
     egress = None if model is None else float(model.node_bandwidth_Bps)
-    placed = links.placed(job, egress, group_books)
+    placed = given.links.placed(job, egress, group_books)
     graph = on_clock(job.graph, placed.network.tick_s)
     found, link_run = steady_on_links(graph, placed)
     return LinkIteration(
@@ -209,17 +214,16 @@ def _on_links(
     )
 
 
-def _with_changes(
-    path: str, given: GivenMachine | None, links: AskedLinks, circuits: AskedCircuits
-) -> ReconfiguredAnswer:
+def _with_changes(given: IterateOptions) -> ReconfiguredAnswer:
     from ocs_codesign.faces.answers.reconfiguration import ReconfiguredAnswer
     from ocs_codesign.jobs.files.job_files import load_job
     from ocs_codesign.jobs.reconfigured.planning import plan_iteration
 
+    links = given.links
     if links.network is not None:
         raise click.UsageError("give no --network: the links are those of the configurations")
-    loaded = load_job(path, given, ranks_alone=links.are_crossed)
-    job = circuits.configured(loaded)
+    loaded = load_job(given.job, given.priced, ranks_alone=links.are_crossed)
+    job = given.circuits.configured(loaded)
     tell_phase("Simulating")
     if not links.are_crossed:
         return ReconfiguredAnswer(loaded.name, loaded.text, plan_iteration(job))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from os.path import exists
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 import click
 
 from ocs_codesign.core.quantities import parse_time
 from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.aggregation import aggregation_option
-from ocs_codesign.faces.cli.commands import option
+from ocs_codesign.faces.cli.commands import OptionGroup, group, option
 from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
 from ocs_codesign.faces.cli.message_options import unit_Bps, whole_ticks
 
@@ -31,64 +31,62 @@ if TYPE_CHECKING:
 ALGORITHMS = ("ring", "direct", "bruck")
 
 
-def given_machine(
+class MachineOptions(OptionGroup):
+    """What messages and computations of a job cost, as it was asked for."""
+
     ranks: int | None = option(
         "--ranks",
         type=click.IntRange(1, 2**20),
         help="Ranks of a trace that does not say how many there are.",
-    ),
+    )
     alpha: float | None = opt.alpha_option_of(
         "Time of a step, where the file has no machine, such as 10us."
-    ),
+    )
     bandwidth: float | None = opt.bandwidth_option_of(
         "Total egress of a rank, where the file has no machine, such as 100Gbps."
-    ),
+    )
     algorithm: str | None = option(
         "--algorithm",
         type=click.Choice(ALGORITHMS),
         help="How collectives run, where the file has no machine (default: ring).",
-    ),
+    )
     aggregation: AggregationProfile | None = aggregation_option(
         "Switches between ranks, of the outermost level, add up allreduces."
-    ),
+    )
     accelerator: str | None = option(
         "--accelerator",
         metavar="NAME|PEAK,MEMORY",
         help="What does computations of Chakra's traces that have operations and bytes and no "
         "time: h100, or 989TFLOPS,3350GB/s.",
-    ),
+    )
     ignore: tuple[str, ...] = option(
         "--ignore",
         type=click.Choice(["missing-dependencies", "processor"]),
         multiple=True,
         help="Of Chakra's traces leave out waits for nodes that are not there, or computations on "
         "processors; may be repeated.",
-    ),
+    )
     machine: str | None = machine_option_of(
         "Collectives take what the library of a machine does, by NCCL's model or the curve of a "
         "log, other messages its protocols: a name such as dgx-h100, a file that calibrate has "
         "written, or none (default: what the file says)."
-    ),
-) -> GivenMachine | None:
+    )
+
+
+def given_machine(asked: MachineOptions = group(MachineOptions)) -> GivenMachine | None:
     """What messages of a job cost, as the options say; None if they say nothing."""
     from ocs_codesign.jobs.files.job_files import GivenMachine, accelerator_of
 
-    given = _messages_given(ranks, alpha, bandwidth, algorithm, aggregation, machine)
-    if accelerator is None and not ignore:
+    given, accelerator = _messages_given(asked), asked.accelerator
+    if accelerator is None and not asked.ignore:
         return given
     chip = None if accelerator is None else accelerator_of(accelerator)
-    return replace(given or GivenMachine(None), accelerator=chip, ignore=ignore)
+    return replace(given or GivenMachine(None), accelerator=chip, ignore=asked.ignore)
 
 
-def _messages_given(
-    ranks: int | None,
-    alpha: float | None,
-    bandwidth: float | None,
-    algorithm: str | None,
-    aggregation: AggregationProfile | None,
-    machine: str | None,
-) -> GivenMachine | None:
-    real = machine_of(machine)
+def _messages_given(asked: MachineOptions) -> GivenMachine | None:
+    alpha, bandwidth, algorithm = asked.alpha, asked.bandwidth, asked.algorithm
+    ranks, aggregation, real = asked.ranks, asked.aggregation, machine_of(asked.machine)
     if real is not None:
         if (alpha, bandwidth, algorithm) != (None,) * 3:
             raise click.UsageError("--alpha, --bandwidth and --algorithm are without a --machine")
@@ -119,9 +117,7 @@ FORMULA, TRANSFERS = "formula", "transfers"
 _NEEDS_NETWORK = "--fidelity transfers needs --network: the links they cross"
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class AskedLinks:
+class AskedLinks(OptionGroup):
     """A network for the transfers of a job, as it was asked for; None: that of configurations."""
 
     fidelity: str | None = option(

@@ -36,7 +36,7 @@ def read_bytes(text: str) -> float:
     return parse_size(f"{text.strip()}B" if text.strip().isdigit() else text)
 
 
-@command("library-time", short_help="What NCCL takes for a collective on a machine.")
+@command("library-time")
 def library_time(
     machine: str = machine_required,
     collective: str = collective_choice(*LIBRARY_COLLECTIVES),
@@ -84,10 +84,7 @@ def library_time(
     return answered("machines.library", real, said, times, asked)
 
 
-@command(
-    short_help="Make a machine from logs, or fit a job to measured steps.",
-    plot="what was measured and the law, or the parts of steps",
-)
+@command(plot="what was measured and the law, or the parts of steps")
 def calibrate(
     logs: tuple[str, ...] = argument("logs", metavar="LOG...", nargs=-1, required=True, type=INPUT),
     machine: str | None = machine_option_of(
@@ -148,7 +145,7 @@ def calibrate(
     return answered("machines.calibration", found, out=path, files=files, figure=figure)
 
 
-@command(short_help="Measure a machine between MPI ranks: latency, overhead, rate.")
+@command()
 def measure(
     ranks: int = option(
         "--ranks", type=click.IntRange(2, 64), required=True, help="Ranks to start."

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.core.quantities import exact, parse_size, unit_of_bandwidth
-from ocs_codesign.faces.cli.commands import option
-from ocs_codesign.faces.cli.options import quantity_option
+from ocs_codesign.faces.cli.commands import OptionGroup, option
+from ocs_codesign.faces.cli.options import alpha_option, bandwidth_option, quantity_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,23 +81,26 @@ min_chunk_option = quantity_option(
 )
 
 
-def asked_messages(
-    alpha: float | None,
-    bandwidth: float | None,
-    messages: tuple[float, ...],
-    network: Network | None = None,
-) -> MessageSizes | None:
-    """The message sizes and the cost model, if times are asked for; a network has its bandwidth."""
-    if network is not None and messages:
-        bandwidth = float(network.host_bandwidth() * unit_Bps(network, bandwidth))
-        alpha = alpha or 0
-    if alpha is None and bandwidth is None and not messages:
-        return None
-    if alpha is None or bandwidth is None or not messages:
-        raise click.UsageError("--alpha, --bandwidth and --message are only given together")
-    from ocs_codesign.core.cost import CostModel, MessageSizes
+class MessageOptions(OptionGroup):
+    """Messages whose times are asked for, and the cost model."""
 
-    return MessageSizes(CostModel(alpha, bandwidth), tuple(dict.fromkeys(messages)))
+    alpha: float | None = alpha_option
+    bandwidth: float | None = bandwidth_option
+    messages: tuple[float, ...] = messages_option
+
+    def asked(self, network: Network | None = None) -> MessageSizes | None:
+        """The sizes and the model, if times are asked for; a network has its bandwidth."""
+        alpha, bandwidth, messages = self.alpha, self.bandwidth, self.messages
+        if network is not None and messages:
+            bandwidth = float(network.host_bandwidth() * unit_Bps(network, bandwidth))
+            alpha = alpha or 0
+        if alpha is None and bandwidth is None and not messages:
+            return None
+        if alpha is None or bandwidth is None or not messages:
+            raise click.UsageError("--alpha, --bandwidth and --message are only given together")
+        from ocs_codesign.core.cost import CostModel, MessageSizes
+
+        return MessageSizes(CostModel(alpha, bandwidth), tuple(dict.fromkeys(messages)))
 
 
 # What a unit of a network's bandwidth is in bytes a second.

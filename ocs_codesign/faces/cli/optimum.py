@@ -12,7 +12,15 @@ import click
 from ocs_codesign.core.quantities import exact
 from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.aggregation import aggregation_option
-from ocs_codesign.faces.cli.commands import OUTPUT, argument, command, option, together
+from ocs_codesign.faces.cli.commands import (
+    OUTPUT,
+    OptionGroup,
+    argument,
+    command,
+    group,
+    option,
+    together,
+)
 from ocs_codesign.faces.cli.exchange_options import demand_option, matrix_of, sketch_option
 from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
 from ocs_codesign.faces.cli.message_options import messages_option, messages_option_of, unit_Bps
@@ -27,47 +35,48 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe
 
 
-@command(
-    short_help="The best rate of collectives on a network, with its bottleneck.",
-    plot="the network and its bottleneck",
-)
-def optimum(
-    network: str = argument("network"),
+class OptimumOptions(OptionGroup):
+    """The best of what on which network."""
+
+    network: str = argument("network")
     collective: str = opt.collective_choice(
         *(*opt.GATHERING, opt.ALLTOALL),
         help="An alltoall is a question of its own; the others have one answer.",
-    ),
-    demand: str | None = demand_option,
-    sketch: str | None = sketch_option,
+    )
+    demand: str | None = demand_option
+    sketch: str | None = sketch_option
     relays: str = option(
         "--relays",
         metavar="any|none|NAMES",
         default="any",
         help="Of an alltoall: which hosts pass on what is not theirs, such as h0,h1.",
-    ),
-    messages: tuple[float, ...] = messages_option_of("Of an alltoall: say what M takes"),
+    )
+    messages: tuple[float, ...] = messages_option_of("Of an alltoall: say what M takes")
     lost: tuple[str, ...] = option(
         "--lost", multiple=True, metavar="NAME", help="What the network has lost; may be repeated."
-    ),
+    )
     with_losses: bool = option(
         "--losses", is_flag=True, help="What is left when a cable or a switch is lost."
-    ),
+    )
     with_slack: bool = option(
         "--slack", is_flag=True, help="How much of every link nothing needs at that rate."
-    ),
+    )
     allreduce: bool | None = option(
         "--allreduce/--no-allreduce",
         default=None,
         help="Solve for allreduces of both halves at once  [default: for small networks].",
-    ),
+    )
     aggregation: AggregationProfile | None = aggregation_option(
         "Bounds of allreduces that switches add up, with the memory that NAME has."
-    ),
+    )
     bandwidth: float | None = opt.bandwidth_option_of(
         "With --aggregation or --message: total egress of a host, where the network has no unit, "
         "such as 100Gbps."
-    ),
-) -> Answer:
+    )
+
+
+@command(plot="the network and its bottleneck")
+def optimum(given: OptimumOptions = group(OptimumOptions)) -> Answer:
     """Find the highest rate of collectives on a NETWORK, and the cut that proves it.
 
     NETWORK is a file (JSON, YAML, edge list, node-link JSON, GraphML), a builder with its
@@ -88,57 +97,51 @@ def optimum(
     Example:
       ocs-codesign optimum 'a100(2)' --losses
     """
-    given = opt.network_of(network)
-    if lost:
+    network = opt.network_of(given.network)
+    if given.lost:
         from ocs_codesign.core.networks.builders import damaged
 
-        given = damaged(given, lost)
-    if collective == opt.ALLTOALL:
-        if aggregation is not None or with_losses or with_slack or allreduce is not None:
+        network = damaged(network, given.lost)
+    by, bandwidth = given.aggregation, given.bandwidth
+    if given.collective == opt.ALLTOALL:
+        if by is not None or given.with_losses or given.with_slack or given.allreduce is not None:
             raise click.UsageError(
                 "--losses, --slack, --allreduce and --aggregation are not for an alltoall"
             )
-        given_by = (demand, sketch, relays)
-        return _exchange(_name(network), given, given_by, messages, bandwidth)
-    if demand is not None or sketch is not None or relays != "any" or messages:
+        return _exchange(given, network)
+    if not (given.demand is given.sketch is None and given.relays == "any") or given.messages:
         text = "--demand, --sketch, --relays and --message are for --collective alltoall"
         raise click.UsageError(text)
-    unit = None if aggregation is None else unit_Bps(given, bandwidth)
+    unit = None if by is None else unit_Bps(network, bandwidth)
     if unit is None and bandwidth is not None:
         raise click.UsageError("--bandwidth is for --aggregation: rates are in the links' unit")
     with progress("Finding the optimum"):
-        found = _found(_name(network), given, with_losses, with_slack, allreduce)
-        if aggregation is not None and unit is not None:
+        found = _found(given, network)
+        if by is not None and unit is not None:
             from ocs_codesign.schedules.compare.in_network import in_network_rates
 
-            rates = in_network_rates(given, aggregation, unit)
-            found = replace(found, aggregation=aggregation, in_network=rates)
+            rates = in_network_rates(network, by, unit)
+            found = replace(found, aggregation=by, in_network=rates)
     figure = ("network.network_figure", found.allgather, found.name)
     return answered("networks.optimum", found, figure=figure)
 
 
-def _exchange(
-    name: str,
-    network: Network,
-    given_by: tuple[str | None, str | None, str],
-    messages: tuple[float, ...],
-    bandwidth: float | None,
-) -> Answer:
+def _exchange(given: OptimumOptions, network: Network) -> Answer:
     """The least time of an all-to-all on a network, of a demand, a sketch and relays."""
     from ocs_codesign.schedules.exchange.optimum import exchange_optimum
     from ocs_codesign.schedules.exchange.sketches import load_sketch, relays_of
 
-    demand, sketch, relays = given_by
+    demand, relays, messages = given.demand, given.relays, given.messages
     if demand is not None and messages:
         raise click.UsageError("--message is for the same from all to all: --demand has its bytes")
     unit = None
-    if network.unit or bandwidth is not None:
-        unit = unit_Bps(network, bandwidth)
+    if network.unit or given.bandwidth is not None:
+        unit = unit_Bps(network, given.bandwidth)
     elif messages:
         unit_Bps(network, None)
     matrix, unit_bytes = (None, Fraction(1)) if demand is None else matrix_of(demand, network)
     allowed = relays_of(relays, network)
-    guide = None if sketch is None else load_sketch(sketch, network)
+    guide = None if given.sketch is None else load_sketch(given.sketch, network)
     if guide is not None and guide.relays is not None:
         if allowed is not None:
             raise click.UsageError("--relays are those of the --sketch")
@@ -154,6 +157,7 @@ def _exchange(
         from ocs_codesign.faces.answers.networks import Guided
 
         kept = Guided(guide.names, free.value * unit_bytes, found.value / free.value)
+    name = _name(given.network)
     answer = (name, found, unit_bytes, unit, sizes if demand is None else (), relays, kept)
     figure = ("network.network_figure", found, name)
     return answered("networks.exchange", *answer, figure=figure)
@@ -167,9 +171,7 @@ def _name(text: str) -> str:
     return Path(text).name if Path(text).exists() else text
 
 
-def _found(
-    name: str, network: Network, with_losses: bool, with_slack: bool, allreduce: bool | None
-) -> NetworkOptimum:
+def _found(given: OptimumOptions, network: Network) -> NetworkOptimum:
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.faces.answers.networks import NetworkOptimum
     from ocs_codesign.schedules.forest.optimum import helpful_links, losses, spare_bandwidth
@@ -178,14 +180,14 @@ def _found(
 
     gather = trees_optimum(network, Collective.ALLGATHER)
     scatter = trees_optimum(network, Collective.REDUCE_SCATTER)
-    if allreduce is None:
-        allreduce = network.num_links <= MAX_LINKS
+    allreduce = network.num_links <= MAX_LINKS if given.allreduce is None else given.allreduce
     rate = allreduce_optimum(network) if allreduce else None
-    lost = tuple(losses(gather)) if with_losses else None
+    lost = tuple(losses(gather)) if given.with_losses else None
     spare = None
-    if with_slack:
+    if given.with_slack:
         spare = tuple(spare_bandwidth(gather, range(network.num_links)))
     helpful = tuple(helpful_links(gather))
+    name = _name(given.network)
     return NetworkOptimum(name, network, gather, scatter, rate, helpful, lost, spare)
 
 
@@ -229,32 +231,36 @@ _DESCRIPTION = together(
 )
 
 
-@command(short_help="Find what joins the NICs of servers of GPUs best.")
-def cluster(
-    file: str | None = argument("file", type=opt.INPUT, required=False),
-    described: dict[str, Any] = _DESCRIPTION,
+class ClusterOptions(OptionGroup):
+    """A cluster, as options or a file describe it, and what is scored on it."""
+
+    file: str | None = argument("file", type=opt.INPUT, required=False)
+    described: dict[str, Any] = _DESCRIPTION
     lost: tuple[str, ...] = option(
         "--lost", multiple=True, metavar="NAME", help="What has failed; may be repeated."
-    ),
+    )
     recipes: tuple[str, ...] = option(
         "--designs", multiple=True, help="Score this one; may be repeated."
-    ),
-    collective: str = opt.collective_choice(*opt.GATHERING),
-    alpha: float | None = opt.alpha_option,
-    messages: tuple[float, ...] = messages_option,
+    )
+    collective: str = opt.collective_choice(*opt.GATHERING)
+    alpha: float | None = opt.alpha_option
+    messages: tuple[float, ...] = messages_option
     machine: str | None = machine_option_of(
         "With --message: a step takes the hop between nodes of a machine, and bytes pass at its "
         "share of the peak, by the fastest protocol; a name such as dgx-h100, or a file that "
         "calibrate has written."
-    ),
-    pick: int | None = opt.pick_option,
+    )
+    pick: int | None = opt.pick_option
     out: str | None = option(
         "--out",
         type=OUTPUT,
         metavar="FILE",
         help="Write the network of the best, or of the row picked, as JSON.",
-    ),
-) -> Answer:
+    )
+
+
+@command()
+def cluster(given: ClusterOptions = group(ClusterOptions)) -> Answer:
     """Score what may join the NICs of servers of GPUs, by the exact optimum of the whole cluster.
 
     The cluster is described by options, by a cluster FILE (YAML or JSON; 'ocs-codesign fabric
@@ -278,32 +284,34 @@ def cluster(
     from ocs_codesign.fabric.clusters import score_cluster
     from ocs_codesign.faces.cli.handles import recipe_of
 
-    each_rail = described["wiring"] == EACH_RAIL
+    each_rail = given.described["wiring"] == EACH_RAIL
     if each_rail:
-        described["wiring"] = None
-    given = _cluster(file, described)
-    alpha_s = given.alpha_s if alpha is None else exact(alpha)
-    given = replace(given, lost=(*given.lost, *lost), alpha_s=alpha_s)
-    real = machine_of(machine)
-    if real is not None and (alpha is not None or not messages):
+        given.described["wiring"] = None
+    described = _cluster(given.file, given.described)
+    alpha, sizes = given.alpha, [exact(size) for size in dict.fromkeys(given.messages)]
+    alpha_s = described.alpha_s if alpha is None else exact(alpha)
+    described = replace(described, lost=(*described.lost, *given.lost), alpha_s=alpha_s)
+    real = machine_of(given.machine)
+    if real is not None and (alpha is not None or not sizes):
         raise click.UsageError("--machine is for --message, in place of --alpha")
-    if (messages and real is None and alpha_s is None) or (alpha is not None and not messages):
+    if (sizes and real is None and alpha_s is None) or (alpha is not None and not sizes):
         raise click.UsageError("--alpha and --message are only given together")
     with progress("Searching"):
         found = score_cluster(
-            given,
-            Collective.parse(collective),
-            [recipe_of(text) for text in recipes],
-            [exact(size) for size in dict.fromkeys(messages)],
+            described,
+            Collective.parse(given.collective),
+            [recipe_of(text) for text in given.recipes],
+            sizes,
             each_rail=each_rail,
         )
     if real is not None:
-        found = replace(found, model=real.cost_model(Fraction(1), given.cards[0].num_ports))
+        found = replace(found, model=real.cost_model(Fraction(1), described.cards[0].num_ports))
     rows = (*found.candidates, *found.dominated)
     answer = answered("networks.cluster", found).by_clock_of(real)
-    answer = answer.picked([_recipes_of(one) for one in rows], pick)
-    best = found.best if pick is None else rows[pick - 1]
-    return answer if out is None else replace(answer, files={out: _network_file(best.network)})
+    answer = answer.picked([_recipes_of(one) for one in rows], given.pick)
+    best = found.best if given.pick is None else rows[given.pick - 1]
+    files = {} if given.out is None else {given.out: _network_file(best.network)}
+    return replace(answer, files=files)
 
 
 def _recipes_of(design: ClusterDesign) -> tuple[Recipe, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -14,7 +15,7 @@ from ocs_codesign.core.collective import GATHERING as GATHERING_COLLECTIVES
 from ocs_codesign.core.collective import Collective, plain_collective
 from ocs_codesign.core.quantities import parse_bandwidth, parse_time
 from ocs_codesign.faces.answers.cost import Subject
-from ocs_codesign.faces.cli.commands import OUTPUT, argument, group, option
+from ocs_codesign.faces.cli.commands import OUTPUT, OptionGroup, argument, group, option
 from ocs_codesign.faces.cli.output import READ, STDOUT, asked_output
 
 if TYPE_CHECKING:
@@ -289,12 +290,13 @@ class _CollectiveName(click.Choice[str]):
         return super().convert(plain_collective(value), param, ctx)
 
 
-def collective_choice(*names: str, **settings: Any) -> Any:
-    """The option --collective with these choices, the first one the default."""
+def collective_choice(*names: str, short: str = "", **settings: Any) -> Any:
+    """The option --collective with these choices, the first one the default; ``short`` as -c."""
     settings = {"help": "The collective operation."} | settings
     if not {"default", "multiple"} & set(settings):
         settings["default"] = names[0]
-    declared = ("--collective", "collectives") if "multiple" in settings else ("--collective",)
+    called = (short, "--collective") if short else ("--collective",)
+    declared = (*called, "collectives") if "multiple" in settings else called
     kind = _CollectiveName(names, case_sensitive=False)
     return option(*declared, type=kind, **settings)
 
@@ -458,9 +460,20 @@ class GivenGraph:
         return graph_of(self.path or "")
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class SolverChoice:
+class GraphOptions(OptionGroup):
+    """The topology that a command works on, as it is asked for."""
+
+    recipe: str | None = recipe_argument
+    graph: str | None = graph_option
+    network: str | None = network_option
+
+    @cached_property
+    def source(self) -> GivenGraph:
+        """The one that was given; UsageError if several or none."""
+        return GivenGraph.of(self.recipe, self.graph, self.network)
+
+
+class SolverChoice(OptionGroup):
     """How programs are to be solved."""
 
     solver: str | None = option(

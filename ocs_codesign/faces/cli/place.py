@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FORMATS = ("rankfile", "hostfile", "jax")
 
 
-@command(short_help="Which host every rank of a job is on, so that its groups take least.")
+@command()
 def place(
     job: str = argument("job", type=opt.INPUT, metavar="JOB"),
     network: str = argument("network"),

@@ -10,7 +10,7 @@ import click
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import parse_time
 from ocs_codesign.faces.cli import options as opt
-from ocs_codesign.faces.cli.commands import argument, command, option, together
+from ocs_codesign.faces.cli.commands import OptionGroup, argument, command, group, option
 from ocs_codesign.faces.cli.deployed import (
     WHERE,
     archive_option,
@@ -42,65 +42,73 @@ PORT_MODELS = ("simplex", "two-sided", "matching")
 HOSTS_CHANGE = "circuits change between the same hosts"
 
 
-@command(short_help="Change circuits from one topology to another, in stages.")
-def rewire(
-    ends: tuple[str, ...] = argument("ends", nargs=-1, metavar="[FROM] [TO]"),
-    bundle: str | None = bundle_option,
-    what_if: bool = what_if_option,
+class InventedOptions(OptionGroup):
+    """Of circuits that are invented for a question: their planes, switches, and the search."""
+
+    port_model: str | None = option(
+        "--port-model",
+        type=click.Choice(PORT_MODELS),
+        help="What a plane can hold (default: as the profile says, else simplex).",
+    )
+    planes: int | None = option(
+        "--planes",
+        type=click.IntRange(1, 4096),
+        help="Planes there are (default: as both need); more than both together are left idle.",
+    )
+    free_hosts: bool = option(
+        "--free-hosts", is_flag=True, help="Choose which host is which node, too."
+    )
+    profile: str | None = option(
+        "--profile", metavar="NAME", help="Switches of this make, such as polatis-384."
+    )
+    delta: float | None = opt.delta_option()
+    delta_per_circuit: float | None = opt.delta_per_circuit_option
+    plane_stops: bool = option(
+        "--plane-stops", is_flag=True, help="A plane is dark as a whole while it changes."
+    )
+    time_limit: float | None = opt.quantity_option(
+        "--time-limit", parse_time, "Time for the search (default 60s)."
+    )
+
+
+class RewireOptions(OptionGroup):
+    """From what to what circuits change, in a bundle or as a question."""
+
+    ends: tuple[str, ...] = argument("ends", nargs=-1, metavar="[FROM] [TO]")
+    bundle: str | None = bundle_option
+    what_if: bool = what_if_option
     held_path: str | None = option(
         "--start",
         type=opt.INPUT,
         metavar="FILE",
         help="The cross-connects that are up now, instead of FROM: a CSV of switch (or plane) and "
         "id.",
-    ),
+    )
     without: tuple[str, ...] = option(
         "--without",
         metavar="HOST",
         multiple=True,
         help="TO is what is left without it, its circuits joined: a host of the bundle, or the "
         "number of a node of FROM; repeat it.",
-    ),
-    where: str | None = splice_option,
-    done: bool = option("--done", is_flag=True, help="The work that a bundle plans has been done."),
+    )
+    where: str | None = splice_option
+    done: bool = option("--done", is_flag=True, help="The work that a bundle plans has been done.")
     seed: int | None = option(
         "--seed", type=click.IntRange(0), help="Seed of local searches (default 0)."
-    ),
+    )
     out: str | None = option(
         "--out",
         type=opt.PLACE,
         metavar="PATH",
         help="Where to put the changed bundle (default: that of --bundle); with --what-if a CSV of"
         " all cross-connects, in their order.",
-    ),
-    archive_path: str | None = archive_option,
-    invented: dict[str, Any] = together(
-        port_model=option(
-            "--port-model",
-            type=click.Choice(PORT_MODELS),
-            help="What a plane can hold (default: as the profile says, else simplex).",
-        ),
-        planes=option(
-            "--planes",
-            type=click.IntRange(1, 4096),
-            help="Planes there are (default: as both need); more than both together are left idle.",
-        ),
-        free_hosts=option(
-            "--free-hosts", is_flag=True, help="Choose which host is which node, too."
-        ),
-        profile=option(
-            "--profile", metavar="NAME", help="Switches of this make, such as polatis-384."
-        ),
-        delta=opt.delta_option(),
-        delta_per_circuit=opt.delta_per_circuit_option,
-        plane_stops=option(
-            "--plane-stops", is_flag=True, help="A plane is dark as a whole while it changes."
-        ),
-        time_limit=opt.quantity_option(
-            "--time-limit", parse_time, "Time for the search (default 60s)."
-        ),
-    ),
-) -> Answer:
+    )
+    archive_path: str | None = archive_option
+    invented: InventedOptions = group(InventedOptions)
+
+
+@command()
+def rewire(given: RewireOptions = group(RewireOptions)) -> Answer:
     """Plan the change of circuits to TO, and bring a bundle to what it is afterwards.
 
     With --bundle, TO is one of its configurations: the stages lead from the cross-connects of the
@@ -123,62 +131,53 @@ def rewire(
       ocs-codesign rewire 'DirectedCirculant(8, (1, 3))' 'GeneralizedKautz(2, 8)' --what-if
       ocs-codesign rewire 'DirectedCirculant(64, (1, 8))' --without 5 --without 9 --what-if
     """
-    given = [f"--{name.replace('_', '-')}" for name, value in invented.items() if value]
-    if seed is not None and not without:
-        given.append("--seed")
-    check_asked(bundle, what_if, given)
+    ends, bundle, without = given.ends, given.bundle, given.without
+    asked = [f"--{name.replace('_', '-')}" for name, value in vars(given.invented).items() if value]
+    if given.seed is not None and not without:
+        asked.append("--seed")
+    check_asked(bundle, given.what_if, asked)
     most = 1 if without else 2
     if len(ends) > most:
         there = "is FROM, and TO is what is left" if without else "are FROM and TO"
         raise click.UsageError(f"{len(ends)} arguments are given: there {there}")
-    if len(ends) == 2 and held_path is not None:
+    if len(ends) == 2 and given.held_path is not None:
         raise click.UsageError("--start takes the place of FROM: give TO alone")
-    if held_path is not None and without:
+    if given.held_path is not None and without:
         raise click.UsageError("--start and --without: TO is what is left of FROM, so give FROM")
-    if where is not None and not without:
+    if given.where is not None and not without:
         raise click.UsageError("--splice is how circuits of hosts are joined: name them --without")
-    if done and (bundle is None or what_if or ends or without or held_path):
+    if given.done and (bundle is None or given.what_if or ends or without or given.held_path):
         raise click.UsageError("--done is for the planned work of a --bundle, and nothing else")
     if bundle is not None:
-        if done:
-            return _reported(bundle, where_to(bundle, out, archive_path))
-        if without:
-            place = asked_place(bundle, out, archive_path, what_if=what_if)
-            return _without(ends, bundle, place, without, where, seed or 0)
-        if not ends:
+        if given.done:
+            return _reported(bundle, where_to(bundle, given.out, given.archive_path))
+        if not (ends or without):
             raise click.UsageError("give TO, a configuration of the bundle, or --without hosts")
-        place = asked_place(bundle, out, archive_path, what_if=what_if)
-        return _deployed(ends, bundle, place, held_path)
+        place = asked_place(bundle, given.out, given.archive_path, what_if=given.what_if)
+        return _without(given, bundle, place) if without else _deployed(given, bundle, place)
     if without and not ends:
         raise click.UsageError("give FROM, of which nodes are lost")
-    if where == WHERE[0]:
+    if given.where == WHERE[0]:
         raise click.UsageError(
             "--splice in-place depends on cables: give --bundle, or ask survive with a --fabric"
         )
-    if not without and len(ends) + (held_path is not None) < 2:
+    if not without and len(ends) + (given.held_path is not None) < 2:
         raise click.UsageError("give FROM, or --start FILE, and TO")
-    if archive_path is not None:
+    if given.archive_path is not None:
         raise click.UsageError("--archive is for a changed bundle: give --bundle")
-    return _asked(ends, held_path, without, out, seed=seed or 0, **invented)
+    return _asked(given, given.invented)
 
 
-def _without(
-    ends: tuple[str, ...],
-    bundle: str,
-    place: BundlePlace | None,
-    without: tuple[str, ...],
-    where: str | None,
-    seed: int,
-) -> Answer:
+def _without(given: RewireOptions, bundle: str, place: BundlePlace | None) -> Answer:
     """What is up in a bundle, without hosts."""
     from ocs_codesign.fabric.deployments.deploy import Failures
 
     with progress("Reading files"), refusals("repaired"):
         deployment = read(bundle)
-        if ends and ends[0] != deployment.up:
-            raise ValueError(f"{deployment.up!r} is up, not {ends[0]!r}")
-        lost = Failures(without)
-        return spliced_bundle(deployment, lost, where or WHERE[0], place, seed)
+        if given.ends and given.ends[0] != deployment.up:
+            raise ValueError(f"{deployment.up!r} is up, not {given.ends[0]!r}")
+        where, lost = given.where or WHERE[0], Failures(given.without)
+        return spliced_bundle(deployment, lost, where, place, given.seed or 0)
 
 
 def _reported(bundle: str, place: BundlePlace) -> Answer:
@@ -189,13 +188,12 @@ def _reported(bundle: str, place: BundlePlace) -> Answer:
     return answered("deploy.deployed", deployment, place)
 
 
-def _deployed(
-    ends: tuple[str, ...], bundle: str, place: BundlePlace | None, held_path: str | None
-) -> Answer:
+def _deployed(given: RewireOptions, bundle: str, place: BundlePlace | None) -> Answer:
     """From what is up in a bundle to another of its configurations."""
     from ocs_codesign.fabric.deployments.day_two import rewired
     from ocs_codesign.fabric.files.held_files import read_joined_ports
 
+    ends, held_path = given.ends, given.held_path
     with progress("Reading files"):
         deployment = read(bundle)
         if len(ends) == 2 and ends[0] != deployment.up:
@@ -208,25 +206,11 @@ def _deployed(
     return answered("deploy.change", changed, change, place)
 
 
-def _asked(
-    ends: tuple[str, ...],
-    held_path: str | None,
-    without: tuple[str, ...],
-    out: str | None,
-    *,
-    port_model: str | None,
-    planes: int | None,
-    free_hosts: bool,
-    profile: str | None,
-    delta: float | None,
-    delta_per_circuit: float | None,
-    plane_stops: bool,
-    time_limit: float | None,
-    seed: int,
-) -> Answer:
+def _asked(given: RewireOptions, by: InventedOptions) -> Answer:
     """Between topologies on circuits that are invented."""
-    if profile is not None and (delta is not None or delta_per_circuit is not None):
+    if by.profile is not None and not by.delta is by.delta_per_circuit is None:
         raise click.UsageError("--profile says the dead time: --delta is for switches without one")
+    out, held_path, seed = given.out, given.held_path, given.seed or 0
     check_outputs(asked_output("json"), out)
     from ocs_codesign.circuits.change import Change
     from ocs_codesign.core.lp import Options
@@ -243,16 +227,16 @@ def _asked(
     from ocs_codesign.faces.answers.sections import Facts
 
     with progress("Choosing planes"):
-        model, cost = _switches(port_model, profile, delta, delta_per_circuit)
-        name, target = _named_topology(ends[-1])
+        model, cost = _switches(by)
+        name, target = _named_topology(given.ends[-1])
         lost = None
-        if without:
+        if given.without:
             tell_phase("Joining circuits")
-            lost = splice_of(name, target, without, two_way=model.is_bidirectional, seed=seed)
+            lost = splice_of(name, target, given.without, two_way=model.is_bidirectional, seed=seed)
             name, target = lost.name, lost.topology
         as_it_comes = planes_of(target, model)
         if held_path is None:
-            held_name, first = _named_topology(ends[0])
+            held_name, first = _named_topology(given.ends[0])
             if lost is None and first.num_nodes != target.num_nodes:
                 raise ValueError(
                     f"{held_name} has {first.num_nodes} nodes and {name} {target.num_nodes}: "
@@ -260,26 +244,27 @@ def _asked(
                 )
             before = planes_of(first, model)
             needed = max(before.num_planes, as_it_comes.num_planes)
-            if planes is not None and planes < needed:
-                raise ValueError(f"--planes is {planes}, but the topologies need {needed}")
+            if by.planes is not None and by.planes < needed:
+                raise ValueError(f"--planes is {by.planes}, but the topologies need {needed}")
             # On so many all that is kept can stay where it is, and the rest fits the others.
             useful = before.num_planes + as_it_comes.num_planes
-            state = plane_state(before, min(planes or needed, useful))
+            state = plane_state(before, min(by.planes or needed, useful))
             state = state if lost is None else without_nodes(state, lost.stays)
         else:
             held_name = held_path
-            least = planes or as_it_comes.num_planes
+            least = by.planes or as_it_comes.num_planes
             state = read_plane_state(held_path, model, target.num_nodes, least)
-        options = Options(time_limit_s=TIME_LIMIT_S if time_limit is None else time_limit)
+        limit_s = TIME_LIMIT_S if by.time_limit is None else by.time_limit
+        options = Options(time_limit_s=limit_s)
         fixed = minimum_rewiring(state, target, model, options=options, seed=seed)
         free = None
-        if free_hosts:
+        if by.free_hosts:
             tell_phase("Choosing hosts")
             free = free_rewiring(state, target, model, options=options, seed=seed)
         tell_phase("Ordering stages")
         after = (fixed if free is None else free.rewiring).target
         timed = cost or Change(0)
-        plan = staged(state, after, timed, model, plane_stops=plane_stops)
+        plan = staged(state, after, timed, model, plane_stops=by.plane_stops)
         without_choice = int((~is_kept(as_it_comes, state)).sum())
         names = (held_name, name)
         answer = RewiringAnswer(names, fixed, free, without_choice, plan, cost is not None)
@@ -307,22 +292,18 @@ def _named_topology(text: str) -> tuple[str, Topology]:
     return given.name, given.topology()
 
 
-def _switches(
-    port_model: str | None,
-    profile: str | None,
-    delta: float | None,
-    delta_per_circuit: float | None,
-) -> tuple[PortModel, Change | None]:
+def _switches(by: InventedOptions) -> tuple[PortModel, Change | None]:
     from ocs_codesign.circuits.change import Change
     from ocs_codesign.fabric.description import PortModel
     from ocs_codesign.fabric.profiles import profile_named
 
-    if profile is None:
+    port_model = by.port_model
+    if by.profile is None:
         model = PortModel(port_model or PORT_MODELS[0])
-        if delta is None and delta_per_circuit is None:
+        if by.delta is None and by.delta_per_circuit is None:
             return model, None
-        return model, Change(delta or 0, delta_per_circuit or 0)
-    switch = profile_named(profile)
+        return model, Change(by.delta or 0, by.delta_per_circuit or 0)
+    switch = profile_named(by.profile)
     if port_model is not None:
         try:
             switch = switch.used_as(PortModel(port_model))
@@ -332,7 +313,7 @@ def _switches(
             ) from None
     if switch.port_model is PortModel.RESTRICTED:
         raise ValueError(
-            f"{profile} is restricted: its states are listed, so that no planes can be chosen"
+            f"{by.profile} is restricted: its states are listed, so that no planes can be chosen"
         )
     return switch.port_model, switch.change
 
@@ -343,7 +324,7 @@ def _switches(
 NEGATIVE = 1
 
 
-@command("verify-bundle", short_help="Check a bundle from its cables and circuits up.")
+@command("verify-bundle")
 def verify_bundle(
     bundle: str = argument("bundle", type=opt.BUNDLE, metavar="DIR|ZIP"),
     observed: str | None = option(

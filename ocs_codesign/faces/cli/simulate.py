@@ -12,7 +12,7 @@ import click
 from ocs_codesign.core.quantities import exact, parse_bandwidth, parse_time
 from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.aggregation import aggregation_option, in_network
-from ocs_codesign.faces.cli.commands import argument, command, option, together
+from ocs_codesign.faces.cli.commands import OptionGroup, argument, command, group, option, together
 from ocs_codesign.faces.cli.files import exported_design
 from ocs_codesign.faces.cli.machine_options import clock_of, machine_option
 from ocs_codesign.faces.cli.message_options import message_option_of, unit_Bps, whole_ticks
@@ -55,20 +55,18 @@ RULES = {
 }
 
 
-@command(
-    short_help="Run a design on a network's clock, event by event.",
-    plot="what the busiest links do when, and how long all of them are used",
-)
-def simulate(
-    design: str = argument("design", type=opt.FILE, metavar="DESIGN"),
+class SimulateOptions(OptionGroup):
+    """A design, its network and message, and the clock."""
+
+    design: str = argument("design", type=opt.FILE, metavar="DESIGN")
     network: str | None = option(
         "--network",
         metavar="NETWORK",
         help="The network that it runs on: a file, or a builder such as a100(2) (default: the "
         "design's own links).",
-    ),
-    collective: str = opt.collective_choice(*opt.GATHERING),
-    message: float = message_option_of(required=True),
+    )
+    collective: str = opt.collective_choice(*opt.GATHERING)
+    message: float = message_option_of(required=True)
     rules: dict[str, Any] = opt.settings_option(
         "--rules",
         RULES,
@@ -80,11 +78,11 @@ def simulate(
         "of a message; astra-sim: arrived and store-and-forward, and bytes become ticks in doubles"
         " with GB/s of 2^30 bytes: the nanoseconds of the exported trace where nothing is added "
         "up, within 5 % where messages wait for sums.",
-    ),
+    )
     aggregation: AggregationProfile | None = aggregation_option(
         "DESIGN is a network, whose switches add up an allreduce packet by packet, as NAME says."
-    ),
-    timeline: str | None = opt.timeline_option,
+    )
+    timeline: str | None = opt.timeline_option
     options: dict[str, Any] = together(
         machine=machine_option,
         latency=opt.quantity_option(
@@ -110,8 +108,11 @@ def simulate(
             is_flag=True,
             help="Everything stops while circuits change, not their ports alone.",
         ),
-    ),
-) -> Answer:
+    )
+
+
+@command(plot="what the busiest links do when, and how long all of them are used")
+def simulate(given: SimulateOptions = group(SimulateOptions)) -> Answer:
     """Simulate a DESIGN, that build or sequence saved, or a RECIPE's best schedule.
 
     Every transfer begins when its sender has what it sends, and waits for its links in the order of
@@ -134,36 +135,36 @@ def simulate(
       ocs-codesign build 'Torus((4,4))' --collective allreduce --out torus
       ocs-codesign simulate torus --message 1MiB --bandwidth 400Gbps --latency 500ns
     """
-    options |= {name.replace("-", "_"): value for name, value in rules.items()}
-    if aggregation is not None:
-        if asked_output("plot") is not None or timeline is not None:
+    rules = {name.replace("-", "_"): value for name, value in given.rules.items()}
+    options, message = given.options | rules, exact(given.message)
+    if given.aggregation is not None:
+        if asked_output("plot") is not None or given.timeline is not None:
             text = "--plot and --timeline show designs: compare --aggregation shows times"
             raise click.UsageError(text)
         with progress("Simulating"):
-            given = {"network": network, **options}
-            added = in_network(design, aggregation, exact(message), given)
+            asked = {"network": given.network, **options}
+            added = in_network(given.design, given.aggregation, message, asked)
         return answered("compare.aggregation", added)
     with progress("Simulating"):
-        answer = _simulation(design, network, collective, exact(message), options)
+        answer = _simulation(given, message, options)
     figure = ("simulation.simulation_figure", answer.simulated)
     files = {}
-    if timeline is not None:
+    if given.timeline is not None:
         from ocs_codesign.interop.timeline import timeline_of_run
 
-        files[timeline] = timeline_of_run(answer.simulated)
+        files[given.timeline] = timeline_of_run(answer.simulated)
     return answered("compare.simulation", answer, figure=figure, files=files)
 
 
-def _simulation(
-    text: str, network: str | None, collective: str, message: Fraction, options: dict[str, Any]
-) -> Simulation:
+def _simulation(given: SimulateOptions, message: Fraction, options: dict[str, Any]) -> Simulation:
     from ocs_codesign.core.network import shortest_routes
     from ocs_codesign.faces.answers.compare import Simulation
     from ocs_codesign.schedules.simulate.engine import simulate_transfers
     from ocs_codesign.schedules.simulate.machine_clock import clocks_of
     from ocs_codesign.verification.simulated import check_simulated
 
-    loaded = design_of(text, collective)
+    text, network = given.design, given.network
+    loaded = design_of(text, given.collective)
     schedule = loaded.schedule
     own = own_network(loaded) if network is None else opt.network_of(network)
     if loaded.circuits is not None and network is not None:
@@ -374,27 +375,31 @@ def _bound_s(
 NEGATIVE = 1
 
 
-@command(short_help="Ask ASTRA-sim how long a design takes, beside our clock.")
-def astra_sim(
-    design: str = argument("design", type=opt.FILE, metavar="DESIGN"),
+class AstraSimOptions(OptionGroup):
+    """A design and its links, as ASTRA-sim is to run them."""
+
+    design: str = argument("design", type=opt.FILE, metavar="DESIGN")
     binary: str | None = option(
         "--astra-sim",
         type=opt.FILE,
         metavar="FILE",
         help="The congestion-aware analytical build (default: what OCS_CODESIGN_ASTRA_SIM names).",
-    ),
-    collective: str = opt.collective_choice(*opt.GATHERING),
-    message: float = message_option_of(required=True),
+    )
+    collective: str = opt.collective_choice(*opt.GATHERING)
+    message: float = message_option_of(required=True)
     bandwidth: float = opt.bandwidth_option_of(
         "Largest total egress of a host, such as 100Gbps.", required=True
-    ),
+    )
     latency: float | None = opt.quantity_option(
         "--latency", parse_time, "Latency of every link (default: 0s)."
-    ),
+    )
     time_limit: float | None = opt.quantity_option(
         "--time-limit", parse_time, "Longest run of ASTRA-sim (default: 600s)."
-    ),
-) -> Answer:
+    )
+
+
+@command()
+def astra_sim(given: AstraSimOptions = group(AstraSimOptions)) -> Answer:
     """Run a DESIGN that build saved, or a RECIPE's best schedule, in ASTRA-sim.
 
     It is exported as a collective of one's own over links of its own (export --format astra-sim
@@ -408,14 +413,20 @@ def astra_sim(
     """
     from ocs_codesign.interop.run.astra_sim import FAILED, TIME_LIMIT_S, second_opinion
 
-    limit = TIME_LIMIT_S if time_limit is None else float(time_limit)
+    limit = TIME_LIMIT_S if given.time_limit is None else float(given.time_limit)
     with progress("Simulating"):
         export = exported_design(
-            design,
-            collective,
-            (message, bandwidth, None if latency is None else exact(latency)),
+            given.design,
+            given.collective,
+            (
+                given.message,
+                given.bandwidth,
+                None if given.latency is None else exact(given.latency),
+            ),
             in_place=False,
         )
-        opinion = second_opinion(export, None if binary is None else Path(binary), limit)
+        opinion = second_opinion(
+            export, None if given.binary is None else Path(given.binary), limit
+        )
     code = NEGATIVE if opinion.run.status == FAILED else 0
     return answered("programs.opinion", opinion, code=code)

@@ -8,7 +8,7 @@ import click
 
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.faces.cli import options as opt
-from ocs_codesign.faces.cli.commands import argument, command, option
+from ocs_codesign.faces.cli.commands import OptionGroup, argument, command, group, option
 from ocs_codesign.faces.cli.deployed import (
     COMPONENT,
     SCORED_FOR_AN_OFFER,
@@ -41,49 +41,53 @@ if TYPE_CHECKING:
 KINDS = ("plane", "switch", "link", "host")
 
 
-@command(short_help="What every single loss leaves, and how to repair one.")
-def survive(
-    recipe: str | None = argument("recipe", required=False),
+class SurviveOptions(OptionGroup):
+    """What is lost of what, and what is to be made of the rest."""
+
+    recipe: str | None = argument("recipe", required=False)
     fabric_path: str | None = option(
         "--fabric",
         type=opt.INPUT,
         metavar="FILE",
         help="The fabric file, for a RECIPE; - is standard input.",
-    ),
-    bundle: str | None = bundle_option,
-    what_if: bool = what_if_option,
+    )
+    bundle: str | None = bundle_option
+    what_if: bool = what_if_option
     kinds: str | None = option(
         "--lost", metavar="LIST", help=f"Losses to look at, of {','.join(KINDS)} (default: all)."
-    ),
-    collective: str = opt.collective_choice(*opt.GATHERING, help="What the steps and t_b are of."),
-    prefer: str = opt.prefer_option,
+    )
+    collective: str = opt.collective_choice(*opt.GATHERING, help="What the steps and t_b are of.")
+    prefer: str = opt.prefer_option
     lost: tuple[str, ...] = option(
         "--repair",
         metavar="COMPONENT",
         multiple=True,
         help=f"Repair the loss of {COMPONENT}; repeat it.",
-    ),
+    )
     mended: tuple[str, ...] = option(
         "--restore", metavar="COMPONENT", multiple=True, help="It works again, as a spare."
-    ),
+    )
     redesign: str | None = option(
         "--redesign",
         metavar="NAME",
         help="Bring up, as NAME, the best stored design that fits what lost planes or switches "
         "leave.",
-    ),
-    where: str | None = splice_option,
+    )
+    where: str | None = splice_option
     seed: int | None = option(
         "--seed", type=click.IntRange(0), help="Seed of --splice where not all ways are tried (0)."
-    ),
+    )
     out: str | None = option(
         "--out",
         type=opt.DIRECTORY,
         metavar="DIR",
         help="Where to put the repaired bundle (default: that of --bundle).",
-    ),
-    archive_path: str | None = archive_option,
-) -> Answer:
+    )
+    archive_path: str | None = archive_option
+
+
+@command()
+def survive(given: SurviveOptions = group(SurviveOptions)) -> Answer:
     """Lose every plane, switch, circuit and host of what is up in a bundle, one at a time.
 
     Of a RECIPE on a --fabric, on an embedding that is chosen for it, likewise. Nothing is rewired:
@@ -106,48 +110,48 @@ def survive(
       ocs-codesign survive 'BiRing(4, 16)' --fabric fabric.yaml --what-if \\
           --repair host:host03 --splice anywhere
     """
-    if (recipe is None) == (bundle is None):
+    if (given.recipe is None) == (given.bundle is None):
         raise click.UsageError("give --bundle DIR or ZIP, or a RECIPE and its --fabric FILE")
-    if (recipe is None) == (fabric_path is not None):
+    if (given.recipe is None) == (given.fabric_path is not None):
         raise click.UsageError("--fabric FILE is for a RECIPE, and a RECIPE needs it")
-    if (lost or mended) and kinds is not None:
+    if (given.lost or given.mended) and given.kinds is not None:
         raise click.UsageError("--lost is for single losses: with --repair, name what is lost")
-    if lost or mended:
-        check_asked(bundle, what_if, ())
-    elif out is not None or archive_path is not None:
-        option = "--archive" if out is None else "--out"
+    if given.lost or given.mended:
+        check_asked(given.bundle, given.what_if, ())
+    elif given.out is not None or given.archive_path is not None:
+        option = "--archive" if given.out is None else "--out"
         raise click.UsageError(f"{option} is for a repaired bundle: give --repair")
-    if mended and (lost or bundle is None):
+    if given.mended and (given.lost or given.bundle is None):
         raise click.UsageError("--restore is for a --bundle, and apart from --repair")
-    if redesign is not None and (not lost or bundle is None):
+    if given.redesign is not None and (not given.lost or given.bundle is None):
         raise click.UsageError("--redesign is for a --bundle and what --repair names")
-    if where is not None and (not lost or redesign is not None):
+    if given.where is not None and (not given.lost or given.redesign is not None):
         raise click.UsageError("--splice is for hosts that --repair names, without --redesign")
-    if seed is not None and where is None:
+    if given.seed is not None and given.where is None:
         raise click.UsageError("--seed is for the search of --splice")
     from ocs_codesign.fabric.deployments.deploy import known_failures
 
-    wanted = _kinds(kinds)
+    wanted = _kinds(given.kinds)
     with progress("Reading files"), refusals("repaired"):
-        if bundle is not None and (lost or mended):
-            place = asked_place(bundle, out, archive_path, what_if=what_if)
-            deployment = read(bundle)
-            failed = components(lost or mended, deployment)
-            if where is not None:
-                return spliced_bundle(deployment, failed, where, place, seed or 0)
-            if redesign is not None:
-                return _redesigned(deployment, failed, redesign, place)
-            return _changed(deployment, failed, bool(mended), place)
-        if bundle is not None:
-            deployment = read(bundle)
+        if given.bundle is not None and (given.lost or given.mended):
+            place = asked_place(given.bundle, given.out, given.archive_path, what_if=given.what_if)
+            deployment = read(given.bundle)
+            failed = components(given.lost or given.mended, deployment)
+            if given.where is not None:
+                return spliced_bundle(deployment, failed, given.where, place, given.seed or 0)
+            if given.redesign is not None:
+                return _redesigned(deployment, failed, given.redesign, place)
+            return _changed(deployment, failed, bool(given.mended), place)
+        if given.bundle is not None:
+            deployment = read(given.bundle)
             configuration = deployment.configuration(deployment.up).configuration
         else:
             with refusals():
-                configuration = _invented(recipe or "", fabric_path or "", prefer)
-        if lost:
-            failed = known_failures(configuration.cabling.fabric).and_also(components(lost))
-            return _asked(configuration, failed, where, seed or 0, collective)
-        return _losses(configuration, wanted, collective, deployed=bundle is not None)
+                configuration = _invented(given.recipe or "", given.fabric_path or "", given.prefer)
+        if given.lost:
+            failed = known_failures(configuration.cabling.fabric).and_also(components(given.lost))
+            return _asked(configuration, failed, given.where, given.seed or 0, given.collective)
+        return _losses(configuration, wanted, given.collective, deployed=given.bundle is not None)
 
 
 def _invented(recipe: str, fabric_path: str, prefer: str) -> Configuration:

@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.faces.answers.sections import Facts
-from ocs_codesign.faces.cli.commands import WholeNumbers, command, option, spelled
+from ocs_codesign.faces.cli.commands import (
+    OptionGroup,
+    WholeNumbers,
+    command,
+    group,
+    option,
+    spelled,
+)
 from ocs_codesign.faces.cli.options import DIRECTORY, FILE
 from ocs_codesign.faces.cli.output import Answer, publish, told
 from ocs_codesign.faces.cli.progress import progress
-from ocs_codesign.faces.cli.workers import dask_option, long_work, workers_option
+from ocs_codesign.faces.cli.workers import WorkerOptions, long_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,19 +59,32 @@ def filled_option(text: str) -> Any:
     return option(*("--catalogue", "path"), type=FILE, metavar="FILE", required=True, help=text)
 
 
-@command(short_help="Search many sizes into a catalogue.")
-def sweep(
-    nodes: tuple[int, ...] = nodes_option(),
-    degrees: tuple[int, ...] = degrees_option,
-    links: str = links_option,
-    path: str = filled_option("The catalogue to fill."),
-    workers: int | None = workers_option,
-    dask: str | None = dask_option,
-    seed: int = seed_option,
+class FilledOptions(OptionGroup):
+    """Which questions are answered into which catalogue, by whom."""
+
+    nodes: tuple[int, ...] = nodes_option()
+    degrees: tuple[int, ...] = degrees_option
+    links: str = links_option
+    path: str = filled_option("The catalogue to fill.")
+    where: WorkerOptions = group(WorkerOptions)
+    seed: int = seed_option
     factor: int = effort_option(
         "Times the work of the default search; what is stored with less is searched for again."
-    ),
-) -> Answer:
+    )
+
+    def questions(self) -> list[Question]:
+        """All questions of these sizes, degrees and kinds of links."""
+        return questions_of(self.nodes, self.degrees, self.links)
+
+    def existing(self) -> Path:
+        """The catalogue; ValueError if there is none yet."""
+        if not Path(self.path).exists():
+            raise ValueError(f"there is no catalogue at {self.path}")
+        return Path(self.path)
+
+
+@command()
+def sweep(given: FilledOptions = group(FilledOptions)) -> Answer:
     """Answer every question of some sizes and degrees into a catalogue file.
 
     What the file has already is not done again, so a sweep that was interrupted resumes; two sweeps
@@ -79,25 +99,30 @@ def sweep(
     from ocs_codesign.search.sweep import sweep as run
 
     command = (
-        f"ocs-codesign sweep --nodes {spelled(nodes)} "
-        f"--degree {spelled(degrees)} --links {links} --seed {seed}"
-        + f" --effort {factor}"
-        * (factor > 1)
+        f"ocs-codesign sweep --nodes {spelled(given.nodes)} "
+        f"--degree {spelled(given.degrees)} --links {given.links} --seed {given.seed}"
+        + f" --effort {given.factor}"
+        * (given.factor > 1)
     )
-    questions = questions_of(nodes, degrees, links)
-    kept = f"the answers so far are kept in {path}"
-    with long_work("Sweeping", kept, workers, dask) as (executor, number):
+    questions = given.questions()
+    kept = f"the answers so far are kept in {given.path}"
+    with long_work("Sweeping", kept, given.where) as (executor, number):
         answered = run(
-            Path(path),
+            Path(given.path),
             questions,
             executor,
             number,
             command=command,
-            effort=Effort(seed=seed, work=factor * Effort().work),
+            effort=Effort(seed=given.seed, work=given.factor * Effort().work),
         )
-    value = {"catalogue": path, "command": command, "asked": len(questions), "answered": answered}
+    value = {
+        "catalogue": given.path,
+        "command": command,
+        "asked": len(questions),
+        "answered": answered,
+    }
     facts = (
-        ("catalogue", path),
+        ("catalogue", given.path),
         ("questions", len(questions)),
         ("answered now", f"{answered}, with those that they are made of"),
     )
@@ -125,44 +150,48 @@ _WRITTEN, _SERVED = 256, 2048
 _MOST_GRAPH_NODES = 4096
 
 
-@command(short_help="Browse a catalogue's designs in a browser.")
-def explore(
+class ExploreOptions(OptionGroup):
+    """Which designs of a catalogue are shown, and where."""
+
     directory: str | None = option(
         "--out",
         type=DIRECTORY,
         metavar="DIR",
         help="Where to write the site; its index.html opens from disk.",
-    ),
-    serve: bool = option("--serve", is_flag=True, help="Serve it to this machine until Ctrl-C."),
+    )
+    serve: bool = option("--serve", is_flag=True, help="Serve it to this machine until Ctrl-C.")
     port: int = option(
         "--port",
         type=click.IntRange(0, 65535),
         default=0,
         show_default=False,
         help="The port to serve on (default: a free one).",
-    ),
+    )
     path: str | None = option(
         "--catalogue", type=FILE, metavar="FILE", help="A catalogue; by default the one shipped."
-    ),
+    )
     nodes: tuple[int, ...] | None = option(
         "--nodes",
         type=RANGE,
         metavar="RANGE",
         help="Only sizes in this range, as in 2-256 (default: all).",
-    ),
+    )
     degrees: tuple[int, ...] | None = option(
         "--degree",
         type=RANGE,
         metavar="RANGE",
         help="Only degrees in this range, as in 4 or 2-8 (default: all).",
-    ),
+    )
     graph_nodes: int | None = option(
         "--graph-nodes",
         type=click.IntRange(0, _MOST_GRAPH_NODES),
         help="Largest designs whose links the pages know, to draw and play them (default: "
         f"{_WRITTEN} in a directory, {_SERVED} if served).",
-    ),
-) -> Answer | None:
+    )
+
+
+@command()
+def explore(given: ExploreOptions = group(ExploreOptions)) -> Answer | None:
     """Write or serve pages that show the designs of a catalogue.
 
     Frontiers with their bounds, graphs drawn, schedules played step by step, times for messages,
@@ -176,24 +205,25 @@ def explore(
     Example:
       ocs-codesign explore --nodes 8-32 --degree 4 --out site
     """
-    if serve == (directory is not None):
+    if given.serve == (given.directory is not None):
         raise click.UsageError("one of --out and --serve is needed, not both")
-    if port and not serve:
+    if given.port and not given.serve:
         raise click.UsageError("--port is for --serve")
     from ocs_codesign.faces.web.site import check_site_directory, payloads
     from ocs_codesign.search.catalogue.store import Catalogue
 
-    if directory is not None:
-        check_site_directory(directory)
-    with Catalogue(path) as store:
-        questions = _chosen(store.questions(), nodes, degrees)
-        name = "designs.sqlite, as shipped" if path is None else Path(path).name
-        most = (_SERVED if serve else _WRITTEN) if graph_nodes is None else graph_nodes
+    if given.directory is not None:
+        check_site_directory(given.directory)
+    with Catalogue(given.path) as store:
+        questions = _chosen(store.questions(), given.nodes, given.degrees)
+        name = "designs.sqlite, as shipped" if given.path is None else Path(given.path).name
+        usual = _SERVED if given.serve else _WRITTEN
+        most = usual if given.graph_nodes is None else given.graph_nodes
         made = payloads(store, name, questions, most)
-        if directory is None:
-            _serve(made, port, len(questions))
+        if given.directory is None:
+            _serve(made, given.port, len(questions))
             return None
-        return _write(made, directory, len(questions))
+        return _write(made, given.directory, len(questions))
 
 
 def _chosen(

@@ -10,7 +10,7 @@ import click
 
 from ocs_codesign.core.progress import tell, tell_phase
 from ocs_codesign.faces.cli import options as opt
-from ocs_codesign.faces.cli.commands import OUTPUT, argument, command, option
+from ocs_codesign.faces.cli.commands import OUTPUT, OptionGroup, argument, command, group, option
 from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
 from ocs_codesign.faces.cli.output import (
     STDOUT,
@@ -96,7 +96,7 @@ def import_program(path: str, format_name: str, directory: str | None) -> Answer
     return answered("programs.imported", found, code=code)
 
 
-@command(short_help="Check a design, book, export or schedule of others.")
+@command()
 def verify(
     path: str = argument("path", type=opt.FILE, metavar="DIR|FILE"),
     format_name: str | None = option(
@@ -173,48 +173,52 @@ CSV = "csv"
 ROUTINGS = ("optimal", "disjoint", "deadlock-free")
 
 
-@command(short_help="Path tables for fabrics that route, checked for deadlock.")
-def paths(
-    recipe: str | None = opt.recipe_argument,
-    graph: str | None = opt.graph_option,
+class PathsOptions(OptionGroup):
+    """Which paths of which topology are found, and where the table goes."""
+
+    recipe: str | None = opt.recipe_argument
+    graph: str | None = opt.graph_option
     routing: str = option(
         "--routing",
         type=click.Choice(ROUTINGS),
         default=ROUTINGS[0],
         help="Paths of an optimal flow, a few link-disjoint short ones of every pair, balanced, or "
         "disjoint up*/down* ones, whose channel dependencies have no cycle.",
-    ),
+    )
     virtual_channels: bool = option(
         "--virtual-channels",
         is_flag=True,
         help="Give every hop one of as few virtual channels as free these paths of deadlock.",
-    ),
+    )
     num_paths: int | None = option(
         "--paths",
         type=click.IntRange(min=1),
         help=f"Most paths of a pair where they are disjoint (default: {DEFAULT_PATHS}).",
-    ),
+    )
     max_hops: int | None = option(
         "--max-hops",
         type=click.IntRange(min=1),
         help="Longest path where they need not be disjoint (default: the diameter + 1).",
-    ),
+    )
     max_parts: int | None = option(
         "--parts",
         type=click.IntRange(min=1),
         help="Most parts that a message is shared out in (default: 720).",
-    ),
+    )
     out: str | None = option(
         "--out",
         type=OUTPUT,
         metavar="FILE",
         help="Write the table: .csv or .json; - is standard output.",
-    ),
+    )
     format_name: str | None = option(
         "--format", type=opt.LiveChoice(opt.path_formats), help="Instead of the suffix."
-    ),
-    choice: opt.SolverChoice = opt.solving_options,
-) -> Answer:
+    )
+    choice: opt.SolverChoice = opt.solving_options
+
+
+@command()
+def paths(given: PathsOptions = group(PathsOptions)) -> Answer:
     """Find paths of every pair of nodes for an all-to-all, and the share that each carries.
 
     By default the paths make up an optimal flow over short paths. The all-to-all time over them is
@@ -227,14 +231,18 @@ def paths(
     Example:
       ocs-codesign paths 'Torus((4, 4))' --routing deadlock-free --out paths.csv
     """
-    source = opt.GivenGraph.of(recipe, graph)
-    deadlock_free = routing == ROUTINGS[2]
-    is_disjoint = routing != ROUTINGS[0]
-    if num_paths is not None and not is_disjoint:
+    source, out, format_name = (
+        opt.GivenGraph.of(given.recipe, given.graph),
+        given.out,
+        given.format_name,
+    )
+    deadlock_free = given.routing == ROUTINGS[2]
+    is_disjoint = given.routing != ROUTINGS[0]
+    if given.num_paths is not None and not is_disjoint:
         raise click.UsageError("--paths is for --routing disjoint and deadlock-free")
-    if max_hops is not None and is_disjoint:
+    if given.max_hops is not None and is_disjoint:
         raise click.UsageError("--max-hops is not for --routing disjoint and deadlock-free")
-    if deadlock_free and virtual_channels:
+    if deadlock_free and given.virtual_channels:
         raise click.UsageError("deadlock-free paths need no --virtual-channels")
     if format_name is not None and out is None:
         raise click.UsageError("--format is for --out")
@@ -248,20 +256,20 @@ def paths(
     topology = source.topology()
     if deadlock_free and not _has_order(topology):
         return _refuse(source, topology)
-    with progress("Finding paths"), choice.solving() as options:
+    with progress("Finding paths"), given.choice.solving() as options:
         began = time.monotonic()
-        table = _table(topology, routing, num_paths or max_hops, max_parts, options)
+        table = _table(given, topology, options)
         tell_phase("Solving the all-to-all", 0, 0)
         best = throughput(topology, options.after(time.monotonic() - began))
         tell_phase("Looking for deadlock", 0, 0)
         found = None
-        if virtual_channels:
+        if given.virtual_channels:
             from ocs_codesign.schedules.paths.channels import with_channels
 
             found = with_channels(table, options.after(time.monotonic() - began))
             table = found.table
         written = None if out == STDOUT else out
-        answer = answer_json("build.paths", table, routing, best, found, source, written)
+        answer = answer_json("build.paths", table, given.routing, best, found, source, written)
         tell_phase("Writing the table", 0, 0)
         if out is not None and out != STDOUT:
             table_files.save_path_table(table, out, format_name)
@@ -290,14 +298,13 @@ def _refuse(source: opt.GivenGraph, topology: Topology) -> Answer:
     )
 
 
-def _table(
-    topology: Topology, kind: str, limit: int | None, max_parts: int | None, options: Options
-) -> PathTable:
-    """The table of that kind; ``limit`` is of hops or of paths, whichever it has."""
+def _table(given: PathsOptions, topology: Topology, options: Options) -> PathTable:
+    """The table of the kind that was asked for."""
     from ocs_codesign.schedules.paths.channels import up_down_table
     from ocs_codesign.schedules.paths.tables import MAX_PARTS, disjoint_path_table, path_table
 
-    if kind == "optimal":
-        return path_table(topology, limit, max_parts or MAX_PARTS, options)
-    make = up_down_table if kind == "deadlock-free" else disjoint_path_table
-    return make(topology, limit or DEFAULT_PATHS, max_parts or MAX_PARTS, options)
+    max_parts = given.max_parts or MAX_PARTS
+    if given.routing == ROUTINGS[0]:
+        return path_table(topology, given.max_hops, max_parts, options)
+    make = up_down_table if given.routing == ROUTINGS[2] else disjoint_path_table
+    return make(topology, given.num_paths or DEFAULT_PATHS, max_parts, options)

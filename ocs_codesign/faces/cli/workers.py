@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ocs_codesign.faces.cli.commands import option
+from ocs_codesign.faces.cli.commands import OptionGroup, option
 from ocs_codesign.faces.cli.interruption import interruptions
 from ocs_codesign.faces.cli.progress import progress
 
@@ -18,10 +18,16 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-workers_option = option(
-    "--workers", type=click.IntRange(1, 4096), help="Local processes; all cores by default."
-)
-dask_option = option("--dask", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
+
+class WorkerOptions(OptionGroup):
+    """Local processes, or the workers of a scheduler."""
+
+    workers: int | None = option(
+        "--workers", type=click.IntRange(1, 4096), help="Local processes; all cores by default."
+    )
+    dask: str | None = option(
+        "--dask", metavar="ADDRESS", help="A Dask scheduler to work on instead."
+    )
 
 
 def num_cores() -> int:
@@ -44,33 +50,27 @@ class Here(Executor):
 
 
 @contextmanager
-def long_work(
-    phase: str, kept: str, workers: int | None, scheduler: str | None
-) -> Iterator[tuple[Executor, int]]:
+def long_work(phase: str, kept: str, where: WorkerOptions) -> Iterator[tuple[Executor, int]]:
     """Where tasks of work that takes long run, and how many at once.
 
     A Ctrl-C ends the command with exit code 130 and says that what is ``kept`` is.
     """
     try:
-        with (
-            interruptions(),
-            progress(phase),
-            executor_of(workers, scheduler) as (executor, number),
-        ):
-            yield executor, number
+        with interruptions(), progress(phase), executor_of(where) as work:
+            yield work
     except KeyboardInterrupt:
         click.echo(f"Interrupted: {kept}.", err=True)
         raise click.exceptions.Exit(130) from None
 
 
 @contextmanager
-def executor_of(workers: int | None, scheduler: str | None) -> Iterator[tuple[Executor, int]]:
+def executor_of(where: WorkerOptions) -> Iterator[tuple[Executor, int]]:
     """Where tasks run, and how many at once: local processes, or a Dask scheduler's workers."""
-    if scheduler is not None:
-        with _dask(scheduler) as found:
+    if where.dask is not None:
+        with _dask(where.dask) as found:
             yield found
         return
-    number = workers or num_cores()
+    number = where.workers or num_cores()
     if number == 1:
         yield Here(), 1
         return

@@ -29,6 +29,8 @@ class Late(Unary):
     Every item arrives at a node whole, in one step, but not always in the first possible: at the
     same number of steps the busiest links often carry less than those of BFB. The search is of
     ``seed`` and counts in moves, so the recipe says all that is needed to make the schedule again.
+    Where ``alike`` is 1, the symmetry that G declares holds for the arrivals too, and the search is
+    of one item an orbit.
 
     >>> from ocs_codesign.graphs.families.affine import AffineSpliced
     >>> ring = AffineSpliced(61, 3, (0, 22, 24, 2))
@@ -40,6 +42,7 @@ class Late(Unary):
     steps: int
     moves: int
     seed: int
+    alike: int = 0
 
     is_operator = False
     samples = (
@@ -48,6 +51,7 @@ class Late(Unary):
         "Torus((3, 4)), 4, 2000, 0",
         "ModifiedDeBruijn(2, 3), 4, 2000, 1",
         "Excise(Line(Complete(4)), ((5, (2, 1, 0)),)), 3, 1000, 0",
+        "Line(Cayley(Dihedral(4), ((1, 0), (0, 1)))), 6, 500, 1, 1",
     )
 
     @property
@@ -55,8 +59,13 @@ class Late(Unary):
         size(self.steps, "steps", 1, MAX_COSTED_STEPS)
         size(self.moves, "moves", 0, MAX_MOVES)
         size(self.seed, "seed", 0)
+        size(self.alike, "alike", 0, 1)
         size(self.g.shape.num_nodes, "the number of nodes of a late schedule", 2, MAX_NODES)
         return self.g.shape
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Without the last where it is 0."""
+        return (self.g, self.steps, self.moves, self.seed, *(self.alike,) * self.alike)
 
     def build(self) -> Topology:
         return self.g.topology()
@@ -72,7 +81,8 @@ class Late(Unary):
         return schedule
 
     def _arrivals(self, transposed: bool) -> Any:
-        return provided("late arrivals")(self.g, transposed, self.steps, self.moves, self.seed)
+        limits = self.steps, self.moves, self.seed, bool(self.alike)
+        return provided("late arrivals")(self.g, transposed, *limits)
 
     def label(self) -> str:
         return f"{self.g.bracketed_label()} late"

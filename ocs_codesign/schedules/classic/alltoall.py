@@ -98,6 +98,36 @@ def grid_exchange(
     return Pattern(num_ranks**2, steps)
 
 
+def two_phase_exchange(num_ranks: int, dims: Sequence[int] | None = None) -> Pattern:
+    """Between boxes over rails, a message a box; ``dims`` are boxes and ranks of one.
+
+    A rank has a rail of its own to the ranks in its place in other boxes. It sends what is for
+    those, while its box brings it all else that goes over its rail; what is for its box goes last.
+
+    >>> [step.num_sends for step in two_phase_exchange(6, (3, 2)).steps]
+    [24, 12, 6]
+    """
+    sides = (1, num_ranks) if dims is None else tuple(dims)
+    if len(sides) != 2:
+        raise ValueError(f"dims are {list(sides)}: they are boxes and ranks of one")
+    grid = Grid.of(num_ranks, sides)
+    source, target = np.divmod(np.arange(num_ranks**2), num_ranks)
+    box, place = (grid.coordinate(target, axis) for axis in (0, 1))
+    is_near = grid.coordinate(source, 0) == box
+    mate = source + place - grid.coordinate(source, 1)
+    first = np.where(mate == source, target, mate)
+    begins, goes_on = np.flatnonzero(~is_near), np.flatnonzero(~is_near & (mate != source))
+    inside = np.flatnonzero(is_near & (source != target))
+    # What goes over the own rail is asked for before anything that it is sent for others.
+    begins = begins[np.argsort(first[begins] != target[begins], kind="stable")]
+    steps = [
+        Step(source[begins], first[begins], begins),
+        Step(mate[goes_on], target[goes_on], goes_on),
+        Step(source[inside], target[inside], inside),
+    ]
+    return Pattern(num_ranks**2, steps)
+
+
 # Aggregation in the network: what no allreduce can beat whose switches add up and copy.
 
 

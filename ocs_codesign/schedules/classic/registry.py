@@ -83,6 +83,9 @@ CLASSIC: dict[str, Algorithm] = {
     "grid": Algorithm(
         "exchange by dimensions", {"alltoall": "alltoall.grid_exchange"}, ("dims", "order")
     ),
+    "two-phase": Algorithm(
+        "two phases over rails", {"alltoall": "alltoall.two_phase_exchange"}, ("dims",)
+    ),
     "ring-relay": Algorithm("relay round a ring", {"alltoall": "alltoall.ring_relay"}),
 }
 """Every algorithm by name; whoever reads it has them all."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.compute.components import connected
 from ocs_codesign.core.demand import MOVE, demands_of
 from ocs_codesign.core.networks.aggregation_trees import with_aggregation
 from ocs_codesign.schedules.simulate.transfers import TimingRules, with_fine_ticks
@@ -231,6 +232,26 @@ class Contest:
     def sides(self) -> tuple[int, ...]:
         """Sides of the grid that the hosts are in, none if that is not known."""
         return tuple(getattr(self.recipe, "sides", None) or ())
+
+    @property
+    def boxes(self) -> tuple[int, ...]:
+        """How many boxes there are and hosts of one; none unless they are alike and in order.
+
+        >>> from ocs_codesign.core.networks.products import h100_rail
+        >>> Contest("", h100_rail(4), Collective.ALLTOALL, (1,), Fraction(1)).boxes
+        (4, 8)
+        """
+        network = self.network
+        if not self.has_switches or network.dimension is None or not network.num_links:
+            return ()
+        inner = network.dimension == network.dimension.min()
+        ends = network.tail[inner], network.head[inner]
+        part = connected(*ends, network.num_nodes)[: self.num_hosts]
+        boxes, size = len(np.unique(part)), int((part == part[0]).sum())
+        if boxes * size != self.num_hosts or min(boxes, size) < 2:
+            return ()
+        rows = part.reshape(boxes, size)
+        return (boxes, size) if (rows == rows[:, :1]).all() else ()
 
     def clocked(self) -> Network:
         """The network with ticks so fine that cutting off what is less does not matter."""

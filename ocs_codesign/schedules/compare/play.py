@@ -402,7 +402,7 @@ def _classics(contest: Contest) -> Iterator[Entrant]:
     for name, algorithm in CLASSIC.items():
         if contest.collective.name not in algorithm.collectives:
             continue
-        for options in _variants(algorithm.options, contest):
+        for options in (*_variants(algorithm.options, contest), *_in_boxes(name, contest)):
             yield Entrant(name, options, is_classic=True)
         for rank_map in _rank_maps(name, contest):
             yield Entrant(name, ((RANK_MAP, rank_map),), is_classic=True)
@@ -424,6 +424,15 @@ def _rank_maps(name: str, contest: Contest) -> Iterator[str]:
         yield SEARCH
 
 
+def _in_boxes(name: str, contest: Contest) -> Iterator[tuple[tuple[str, Any], ...]]:
+    """The options of an algorithm that goes between boxes and inside of them in turn."""
+    dims = ("dims", contest.boxes)
+    if name == "two-phase" and contest.boxes:
+        yield (dims,)
+    if name == "bucket" and contest.boxes:
+        yield (dims, ("inner", "direct"))
+
+
 def _variants(names: tuple[str, ...], contest: Contest) -> Iterator[tuple[tuple[str, Any], ...]]:
     """The options of an algorithm worth trying: numbers of chunks, and the sides of the grid."""
     sides = contest.sides
@@ -431,7 +440,7 @@ def _variants(names: tuple[str, ...], contest: Contest) -> Iterator[tuple[tuple[
         phases, radices = even_phases(contest.num_hosts), even_radices(contest.num_hosts)
         if "radix" in names:
             yield from ((("radix", each),) for each in radices[:MAX_PHASES] if each > 2)
-        if "dims" in names:
+        if "dims" in names and "order" in names:
             yield from ((("dims", each),) for each in phases[:MAX_PHASES] if each != sides)
     if "dims" in names and not sides:
         return

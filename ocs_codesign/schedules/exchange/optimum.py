@@ -107,8 +107,8 @@ def exchange_optimum(
     ``demand`` (int64, hosts x hosts) says what the row's host has for the column's, a unit by
     default; its diagonal does not count. Switches forward, and hosts do, all of them or
     ``relays`` alone. With ``phases`` a path takes links of the first, then of the second, and so
-    on, none of some if it likes, and only hosts are between. A matrix on rails is proven by a cut
-    where equal parts over all rails are the best; else a program is solved: exact where it is small
+    on, none of some if it likes, and only hosts are between. On rails a cut proves it where equal
+    parts over all of them are the best; else a program is solved: exact where it is small
     or its prices are, or its bound is. Raises ValueError as ``exchange_of`` and for programs of
     more than MAX_COLUMNS columns, SolverUnavailableError if the solver cannot take one.
 
@@ -126,22 +126,23 @@ def exchange_optimum(
 
 
 class BalancedExchange(NamedTuple):
-    """An uneven exchange that is best in equal parts over all rails; nobody has for itself."""
+    """An exchange that is best in equal parts over all rails."""
 
     rails: Rails
-    demand: NDArray[np.int64]
     optimum: ExchangeOptimum
 
 
 def balanced_exchange(
     network: Network, demand: NDArray[np.int64] | None
 ) -> BalancedExchange | None:
-    """The exchange of a matrix in equal parts over rails, None unless a cut proves it the best."""
-    rails = None if demand is None else rails_of(network)
-    hosts = network.num_hosts
-    if demand is None or rails is None or demand.shape != (hosts, hosts) or (demand < 0).any():
+    """The exchange in equal parts over rails, None unless a cut proves it the best."""
+    rails, hosts, wanted = rails_of(network), network.num_hosts, demand
+    if rails is None:
         return None
-    wanted = np.where(np.eye(hosts, dtype=bool), 0, demand).astype(np.int64)
+    if demand is not None:
+        if demand.shape != (hosts, hosts) or (demand < 0).any():
+            return None
+        wanted = np.where(np.eye(hosts, dtype=bool), 0, demand).astype(np.int64)
     value = rails.time(wanted)
     narrowest = cut_bound(network, wanted, value)
     if narrowest is None or narrowest.inv_rate < value:
@@ -157,7 +158,7 @@ def balanced_exchange(
         bottleneck=narrowest,
         num_columns=0,
     )
-    return BalancedExchange(rails, wanted, optimum)
+    return BalancedExchange(rails, optimum)
 
 
 class SolvedExchange(NamedTuple):

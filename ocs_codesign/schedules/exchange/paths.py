@@ -182,10 +182,10 @@ def exchange_paths(
     (240, 3)
     """
     given = as_network(network)
-    if relays is None and phases is None:
+    if demand is not None and relays is None and phases is None:
         over_rails = balanced_exchange(given, demand)
         if over_rails is not None:
-            return _over_rails(over_rails)
+            return _over_rails(over_rails, demand)
     found = solved_exchange(given, demand, relays, options, phases)
     flow = _fewest_hops(found, options)
     parts = list(_paths(found, flow))
@@ -208,12 +208,13 @@ def exchange_paths(
     )
 
 
-def _over_rails(found: BalancedExchange) -> ExchangePaths:
+def _over_rails(found: BalancedExchange, demand: NDArray[np.int64]) -> ExchangePaths:
     """Paths over all rails of every pair."""
-    source, target, sizes, link = found.rails.paths(found.demand)
+    wanted = np.where(np.eye(len(demand), dtype=bool), 0, demand).astype(np.int64)
+    source, target, sizes, link = found.rails.paths(wanted)
     pair = source * found.optimum.network.num_hosts + target
     _, row, alike = np.unique(pair, return_inverse=True, return_counts=True)
-    amount = found.demand[source, target] / alike[row]
+    amount = wanted[source, target] / alike[row]
     return ExchangePaths(found.optimum, source, target, amount, starts_of(sizes), link)
 
 

@@ -273,7 +273,7 @@ def colour_program(exchange: ExchangeLinks, found: Refined) -> ColourProgram:
     tail, head, links = exchange.tail, exchange.head, np.arange(len(exchange.tail))
     ask = compiled(row_colours)
     entries: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
-    names, most, needed, copies, from_host = [], [], [], [], []
+    names, most, needed, copies, from_host, wires = [], [], [], [], [], []
     columns = rows = 0
     for row, row_copies in zip(found.rows.tolist(), found.row_copies.tolist(), strict=True):
         here = np.empty(len(links), dtype=np.uint64)
@@ -284,6 +284,7 @@ def colour_program(exchange: ExchangeLinks, found: Refined) -> ColourProgram:
         names.append(name)
         copies.append(alike * row_copies)
         from_host.append(exchange.leaves_host[first])
+        wires.append(exchange.wire[first])
         most.append(np.where(head[first] == row, 0.0, np.inf))
         _, node, node_class = np.unique(found.colour[row], return_index=True, return_inverse=True)
         is_shown = np.zeros(exchange.num_nodes, dtype=bool)
@@ -306,18 +307,12 @@ def colour_program(exchange: ExchangeLinks, found: Refined) -> ColourProgram:
         2 ** min(_MAX_BITS, int(one.max()).bit_length())
         for one in (exchange.demand, exchange.width)
     ]
-    name = np.concatenate(names)
-    order = np.argsort(name)
-    number = np.append(np.full(len(exchange.width), -1), -1)
-    number[found.wires] = np.arange(len(found.wires))
-    for arc in np.flatnonzero(number[exchange.wire] >= 0).tolist():
-        here = np.empty(exchange.num_hosts, dtype=np.uint64)
-        ask(found.colour, tail, head, found.arc_colour, -1, np.array([arc]), here)
-        used, counts = np.unique(here, return_counts=True)
-        column = order[np.searchsorted(name, used, sorter=order)]
-        row = np.full(len(used), rows + number[exchange.wire[arc]])
-        entries.append((row, column, counts.astype(float)))
-    classes = len(found.wires)
+    # On a wire there is of every colour its share of all flows of that colour.
+    classes, count = len(found.wires), np.concatenate(copies)
+    wire = np.concatenate(wires)
+    shared = np.flatnonzero(wire >= 0)
+    kind = found.wire_class[wire[shared]]
+    entries.append((rows + kind, shared, count[shared] / np.bincount(found.wire_class)[kind]))
     last = np.arange(classes)
     entries.append(
         (rows + last, np.full(classes, columns), -exchange.width[found.wires] / units[1])
@@ -328,8 +323,8 @@ def colour_program(exchange: ExchangeLinks, found: Refined) -> ColourProgram:
         program,
         classes,
         exchange.scale * Fraction(*units),
-        name,
-        np.concatenate(copies),
+        np.concatenate(names),
+        count,
         np.concatenate(from_host),
         units[0],
     )

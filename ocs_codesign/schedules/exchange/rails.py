@@ -43,9 +43,16 @@ class Rails(NamedTuple):
         """That of every host."""
         return np.argsort(self.host, axis=None) // self.num_rails
 
-    def time(self, demand: NDArray[np.int64]) -> Fraction:
-        """What a matrix (hosts x hosts, 0 on the diagonal) takes in equal parts over all rails."""
-        size, box = self.num_rails, self.box
+    def time(self, demand: NDArray[np.int64] | None) -> Fraction:
+        """What a matrix (hosts x hosts, 0 on the diagonal) takes in equal parts over all rails.
+
+        Without one everybody has a unit for everybody else, which goes over its target's rail.
+        """
+        size, boxes = self.num_rails, len(self.host)
+        if demand is None:
+            over_rail = Fraction(size * (boxes - 1), self.outer)
+            return max(over_rail, Fraction(boxes * (size - 1), self.inner))
+        box = self.box
         apart = box[:, None] != box[None, :]
         outside, inside = np.where(apart, demand, 0), np.where(apart, 0, demand)
         over_rails, over_inner = [], []

@@ -66,9 +66,10 @@ def refine_rows(colour, tail, head, link_colour, signature):
 
 
 def row_colours(colour, tail, head, link_colour, row, links, found):
-    """The colours of some links in a row, all rows' if it is -1 and there is one link."""
+    """The colours of some links in a row."""
+    mine = colour[row]
     for at in range(len(found)):
-        mine, link = colour[at if row < 0 else row], links[0 if row < 0 else at]
+        link = links[at]
         ends = mix(mine[tail[link]] + _ONE) + mix(mine[head[link]] + _TWO)
         found[at] = mix(link_colour[link] + ends)
 

@@ -132,12 +132,21 @@ def price_bound(
     Basu et al. (arXiv 2309.13541). Raises ValueError for prices that are negative or all 0, and if
     the topology is not strongly connected.
     """
+    hops = quotient.weights() @ cheapest_trees(quotient, prices)
+    return quotient.scale * Fraction(dot(prices, hops), dot(prices, quotient.speed)), hops
+
+
+def cheapest_trees(quotient: Quotient, prices: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How often the cheapest paths from every source use each orbit, shape (sources, orbits).
+
+    Raises ValueError as ``price_bound`` does.
+    """
     if len(prices) != quotient.num_orbits or prices.min() < 0 or not prices.any():
         raise ValueError("prices are non-negative integers, one a link orbit, not all of them 0")
     topology = quotient.topology
     if int(prices.max()) * topology.num_nodes >= 2**62:  # the dearest path there could be
         raise ValueError("the prices are too large to add up in 64 bits")
-    hops = np.zeros(quotient.num_orbits, dtype=np.int64)
+    hops = np.zeros((quotient.num_sources, quotient.num_orbits), dtype=np.int64)
     find_hops = for_work(tree_hops, 2 * quotient.num_sources * topology.num_links)
     if not find_hops(
         quotient.sources,
@@ -149,7 +158,7 @@ def price_bound(
         hops,
     ):
         raise ValueError("not strongly connected: some pair has no path")
-    return quotient.scale * Fraction(_dot(prices, hops), _dot(prices, quotient.speed)), hops
+    return hops
 
 
 def routed_loads(
@@ -246,6 +255,6 @@ def _out_links(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64]
     return index.start, index.order
 
 
-def _dot(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
+def dot(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
     """The sum of products, which 64 bits need not hold."""
     return sum(map(mul, one.tolist(), other.tolist()))

@@ -63,7 +63,7 @@ def _sift_down(heap, size, key, value):
 
 
 def tree_hops(sources, tail, head, out_start, out_link, price, link_orbit, hops):
-    """Whether the sources reach all nodes; ``hops[o]`` is how often their trees use orbit o.
+    """Whether the sources reach all nodes; ``hops[i, o]`` is how often tree i uses orbit o.
 
     A tree counts a link once for every node beyond it.
     """
@@ -74,9 +74,9 @@ def tree_hops(sources, tail, head, out_start, out_link, price, link_orbit, hops)
     beyond = np.empty(nodes, dtype=np.int64)
     heap = np.empty((2, len(tail) + 1), dtype=np.int64)
     hops[:] = 0
-    for source in sources:
+    for number in range(len(sources)):
         reached = shortest_tree(
-            source, head, out_start, out_link, price, distance, parent, order, heap
+            sources[number], head, out_start, out_link, price, distance, parent, order, heap
         )
         if reached < nodes:
             return False
@@ -85,8 +85,52 @@ def tree_hops(sources, tail, head, out_start, out_link, price, link_orbit, hops)
             node = order[place]
             link = parent[node]
             beyond[tail[link]] += beyond[node]
-            hops[link_orbit[link]] += beyond[node]
+            hops[number, link_orbit[link]] += beyond[node]
     return True
+
+
+def soft_loads(
+    sources, tail, head, out_start, out_link, in_start, in_link, price, rate, link_orbit, loads
+):
+    """Spread the paths of every source over all links that lead away from it, dear ones less.
+
+    A link counts exp(-``rate`` times what it is dearer than the cheapest way to its head).
+    ``loads[i, o]`` becomes what source i puts on orbit o; returns what the cheapest paths of every
+    source cost in all.
+    """
+    nodes = len(out_start) - 1
+    distance = np.empty(nodes, dtype=np.int64)
+    parent = np.empty(nodes, dtype=np.int64)
+    order = np.empty(nodes, dtype=np.int64)
+    heap = np.empty((2, len(tail) + 1), dtype=np.int64)
+    ways, through = np.empty(nodes), np.empty(nodes)
+    share = np.empty(len(tail))
+    paid = np.zeros(len(sources), dtype=np.int64)
+    loads[:] = 0
+    for number in range(len(sources)):
+        shortest_tree(
+            sources[number], head, out_start, out_link, price, distance, parent, order, heap
+        )
+        ways[sources[number]] = 1.0
+        through[:] = 1.0
+        for place in range(1, nodes):
+            node = order[place]
+            paid[number] += distance[node]
+            ways[node] = 0.0
+            for at in range(in_start[node], in_start[node + 1]):
+                link = in_link[at]
+                detour = distance[tail[link]] + price[link] - distance[node]
+                is_away = distance[tail[link]] < distance[node]
+                share[link] = ways[tail[link]] * np.exp(-rate * detour) if is_away else 0.0
+                ways[node] += share[link]
+        for place in range(nodes - 1, 0, -1):
+            node = order[place]
+            for at in range(in_start[node], in_start[node + 1]):
+                link = in_link[at]
+                part = through[node] * share[link] / ways[node]
+                loads[number, link_orbit[link]] += part
+                through[tail[link]] += part
+    return paid
 
 
 def reroute(

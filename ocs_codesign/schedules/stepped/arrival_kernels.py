@@ -4,6 +4,10 @@ An item s arrives at node v at the end of step ``arrival[s, v]`` over those in-l
 v]`` whose tails have it before. A cell is a node at a step; ``inside[v, t - 1, W]`` counts the
 items that arrive in it and may come over the in-links of W alone, and its load, the largest of
 ``inside * weight`` over W, is Hall's bound in units of a common denominator of all ``weight``.
+
+Where a symmetry makes nodes alike, s runs over the items of one node an orbit, row s being that of
+``home[s]``, and a cell is an orbit, ``cell[v]`` that of a node and ``alike`` its nodes; without one
+every node is an orbit of its own.
 """
 
 from __future__ import annotations
@@ -16,8 +20,8 @@ VIOLATED, TOTAL, RANDOM, LOGGED = 0, 1, 2, 3
 """Places in ``state``: how many cells are above their target, by how much in all, the generator,
 and how many moves are in the log."""
 
-PATIENCE = 20
-"""Tries in vain, a node, before a profile of targets is given up."""
+PATIENCE, MIN_PATIENT = 20, 32
+"""Tries in vain, a row, and rows at least, before a profile of targets is given up."""
 MOST_FAILURES = 14
 """In a row of every step before the search ends."""
 FIRST_CUT, FINEST = 256, 4
@@ -35,7 +39,7 @@ def fill(columns):
     arrival, mask, near, inside = columns.arrival, columns.mask, columns.near, columns.inside
     nodes, width = near.shape
     columns.inside[:] = 0
-    for source in range(nodes):
+    for source in range(len(arrival)):
         for node in range(nodes):
             allowed = 0
             for column in range(width):
@@ -43,11 +47,11 @@ def fill(columns):
                 if tail >= 0 and arrival[source, tail] < arrival[source, node]:
                     allowed |= 1 << column
             mask[source, node] = allowed
-            if source != node:
-                count(inside[node, arrival[source, node] - 1], allowed, 1)
-    for node in range(nodes):
+            if columns.home[source] != node:
+                count(inside[columns.cell[node], arrival[source, node] - 1], allowed, 1)
+    for cell in range(len(inside)):
         for step in range(inside.shape[1]):
-            columns.load[node, step] = load_of(inside[node, step], columns.weight[node])
+            columns.load[cell, step] = load_of(inside[cell, step], columns.weight[cell])
 
 
 def count(inside, allowed, number):
@@ -80,13 +84,13 @@ def worst_of(inside, weight):
     return worst
 
 
-def renew(columns, node, step):
+def renew(columns, orbit, step):
     """Reckon one cell's load again, and what it is above its target by."""
     state, place, violated = columns.state, columns.place, columns.violated
-    cell = node * len(columns.target) + step
-    before = columns.load[node, step]
-    now = load_of(columns.inside[node, step], columns.weight[node])
-    columns.load[node, step] = now
+    cell = orbit * len(columns.target) + step
+    before = columns.load[orbit, step]
+    now = load_of(columns.inside[orbit, step], columns.weight[orbit])
+    columns.load[orbit, step] = now
     most = columns.target[step]
     state[TOTAL] += max(0, now - most) - max(0, before - most)
     if now > most and place[cell] < 0:
@@ -121,7 +125,7 @@ def list_violated(columns):
 def may_arrive(columns, source, node, step):
     """Whether an item may come to a node at another step: all can still have it in time."""
     arrival, near = columns.arrival, columns.near
-    if source == node or step < 1 or step > len(columns.target):
+    if columns.home[source] == node or step < 1 or step > len(columns.target):
         return False
     row = arrival[source]
     comes = False
@@ -141,47 +145,54 @@ def may_arrive(columns, source, node, step):
 def arrive(columns, source, node, step):
     """Move one arrival; masks, counts, loads and violations follow."""
     row, masks, near = columns.arrival[source], columns.mask[source], columns.near
-    inside, before = columns.inside, row[node]
+    inside, cell, before = columns.inside, columns.cell, row[node]
     allowed = 0
     for column in range(near.shape[1]):
         tail = near[node, column]
         if tail >= 0 and row[tail] < step:
             allowed |= 1 << column
-    count(inside[node, before - 1], masks[node], -1)
-    count(inside[node, step - 1], allowed, 1)
+    count(inside[cell[node], before - 1], masks[node], -1)
+    count(inside[cell[node], step - 1], allowed, 1)
     row[node] = step
     masks[node] = allowed
-    renew(columns, node, before - 1)
-    renew(columns, node, step - 1)
+    renew(columns, cell[node], before - 1)
+    renew(columns, cell[node], step - 1)
     for place in range(columns.out_start[node], columns.out_start[node + 1]):
         head = columns.out_head[place]
         due = row[head]
-        if head != source and (before < due) != (step < due):
-            count(inside[head, due - 1], masks[head], -1)
+        if head != columns.home[source] and (before < due) != (step < due):
+            count(inside[cell[head], due - 1], masks[head], -1)
             masks[head] ^= 1 << columns.out_column[place]
-            count(inside[head, due - 1], masks[head], 1)
-            renew(columns, head, due - 1)
+            count(inside[cell[head], due - 1], masks[head], 1)
+            renew(columns, cell[head], due - 1)
 
 
-def member(columns, node, step, links):
-    """An item that arrives at a cell over these in-links alone, from a random place on."""
-    arrival, mask = columns.arrival, columns.mask
-    nodes = arrival.shape[0]
-    source = draw(columns.state, nodes)
-    for _ in range(nodes):
-        source = source + 1 if source + 1 < nodes else 0
+def member(columns, orbit, step, links):
+    """An item and its node, of those that arrive at a cell over these in-links alone.
+
+    The first from a random place on; -1 and -1 if there is none.
+    """
+    arrival, mask, alike = columns.arrival, columns.mask, columns.alike
+    sources, size = len(arrival), alike.shape[1]
+    source, place = divmod(draw(columns.state, sources * size), size)
+    for _ in range(sources * size):
+        place += 1
+        if place >= size:
+            place = 0
+            source = source + 1 if source + 1 < sources else 0
+        node = alike[orbit, place]
         if arrival[source, node] == step and mask[source, node] & ~links == 0:
-            return source
-    return -1
+            return source, node
+    return -1, -1
 
 
 def attempt(columns):
     """Try one move on a random cell above its target; kept if no worse, seldom if only as good."""
     state, near, log = columns.state, columns.near, columns.log
     cell = columns.violated[draw(state, state[VIOLATED])]
-    node, step = cell // len(columns.target), cell % len(columns.target) + 1
-    links = worst_of(columns.inside[node, step - 1], columns.weight[node])
-    source = member(columns, node, step, links)
+    orbit, step = cell // len(columns.target), cell % len(columns.target) + 1
+    links = worst_of(columns.inside[orbit, step - 1], columns.weight[orbit])
+    source, node = member(columns, orbit, step, links)
     if source < 0:
         return
     kind = draw(state, 16)
@@ -210,11 +221,11 @@ def attempt(columns):
 def repaired(columns, left):
     """Moves until no cell is above its target; those that are left, and whether none is."""
     state = columns.state
-    nodes = len(columns.near)
+    patience = PATIENCE * max(MIN_PATIENT, len(columns.arrival))
     least, vain = state[TOTAL], 0
     state[LOGGED] = 0
     while state[TOTAL] > 0:
-        if left <= 0 or vain > PATIENCE * nodes or state[LOGGED] >= len(columns.log):
+        if left <= 0 or vain > patience or state[LOGGED] >= len(columns.log):
             break
         left -= 1
         attempt(columns)

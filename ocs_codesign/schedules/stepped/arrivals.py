@@ -36,12 +36,14 @@ from ocs_codesign.schedules.breadth_first.loads import (
     subset_sums,
 )
 from ocs_codesign.schedules.stepped import arrival_kernels
+from ocs_codesign.schedules.stepped.orbits import aligned, each_its_own, orbits_of, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.core.schedule import Schedule
     from ocs_codesign.core.topology import InNeighbours, Topology
+    from ocs_codesign.schedules.stepped.orbits import Orbits
 
 MOVES, MOVES_A_NODE = 1_000_000, 4_000
 """Default moves of a search, and a node where that is more: a second, and three at a thousand nodes
@@ -132,17 +134,27 @@ class Columns(NamedTuple):
     place: NDArray[np.int32]
     violated: NDArray[np.int32]
     log: NDArray[np.int32]
+    home: NDArray[np.int64]
+    cell: NDArray[np.int32]
+    alike: NDArray[np.int32]
 
 
 @takes_topology
 def late_arrivals(
-    topology: Topology, num_steps: int, moves: int | None = None, seed: int = 1
+    topology: Topology,
+    num_steps: int,
+    moves: int | None = None,
+    seed: int = 1,
+    *,
+    alike: bool = False,
 ) -> ArrivalSteps:
     """Arrivals in at most so many steps whose loads have a small sum, by a search of so many moves.
 
-    At worst those of BFB. ``moves`` are ``default_moves`` unless given. Raises ValueError for
-    fewer steps than the diameter, fewer than two nodes or more than MAX_NODES, a topology that is
-    not strongly connected, or more than MAX_SUBSET_WIDTH in-neighbours of a node.
+    At worst those of BFB. ``moves`` are ``default_moves`` unless given. With ``alike`` the symmetry
+    that the topology declares holds for the arrivals too, and a search takes that much less. Raises
+    ValueError for fewer steps than the diameter, fewer than two nodes or more than MAX_NODES, a
+    topology that is not strongly connected or has no symmetry where one is asked for, or more than
+    MAX_SUBSET_WIDTH in-neighbours of a node.
 
     >>> from ocs_codesign.graphs.text import parse
     >>> graph = parse("AffineSpliced(61, 3, (0, 22, 24, 2))").topology()
@@ -152,10 +164,12 @@ def late_arrivals(
     """
     near = in_neighbours(topology)
     _check(near, num_steps, seed)
-    moves = default_moves(topology.num_nodes) if moves is None else moves
+    orbits = orbits_of(topology) if alike else each_its_own(topology.num_nodes)
+    near = aligned(topology, near) if alike else near
+    moves = default_moves(len(orbits.home)) if moves is None else moves
     if moves < 0:
         raise ValueError(f"moves are {moves}: they must be 0 or more")
-    columns = _columns(topology, near, num_steps, seed)
+    columns = _columns(topology, near, num_steps, seed, orbits)
     least = int((topology.num_nodes - 1) * columns.weight[:, -1].max())
     for_work(arrival_kernels.fill, columns.arrival.size)(columns)
     columns.target[:] = columns.load.max(axis=0)
@@ -165,12 +179,13 @@ def late_arrivals(
     while left > 0 and columns.target.sum() > least:
         left = compiled(arrival_kernels.search)(columns, failures, cut, left, pause, least)
         tell(moves - max(0, left), moves)  # and hear an interruption
-    return ArrivalSteps(topology, columns.arrival)
+    step = spread(topology, columns.arrival) if alike else columns.arrival
+    return ArrivalSteps(topology, step)
 
 
-def default_moves(num_nodes: int) -> int:
-    """Moves that give most of what more would."""
-    return max(MOVES, MOVES_A_NODE * num_nodes)
+def default_moves(num_rows: int) -> int:
+    """Moves that give most of what more would, by the rows of the table that is searched."""
+    return max(MOVES, MOVES_A_NODE * num_rows)
 
 
 def _check(neighbours: InNeighbours, num_steps: int, seed: int) -> None:
@@ -191,24 +206,26 @@ def _check(neighbours: InNeighbours, num_steps: int, seed: int) -> None:
         )
 
 
-def _columns(topology: Topology, neighbours: InNeighbours, num_steps: int, seed: int) -> Columns:
+def _columns(
+    topology: Topology, neighbours: InNeighbours, num_steps: int, seed: int, orbits: Orbits
+) -> Columns:
     """The tables of BFB's arrivals."""
     nodes = topology.num_nodes
-    arrival = np.ascontiguousarray(distances_to(topology).T).astype(np.int16)
+    arrival = np.ascontiguousarray(distances_to(topology).T[orbits.home]).astype(np.int16)
     if arrival.max() > num_steps:
         raise ValueError(f"{num_steps} steps: the diameter is {arrival.max()}")
     near = np.where(neighbours.capacity > 0, neighbours.node, -1).astype(np.int32)
-    speed = subset_sums(neighbours.capacity)
+    speed = subset_sums(neighbours.capacity[orbits.home])
     unit = lcm(*np.unique(speed[speed > 0]).tolist())
     if unit > _MAX_DENOMINATOR:
         raise ValueError("the speeds of links have too many different sums for a late schedule")
     head, column = np.nonzero(near >= 0)
     order = np.argsort(near[head, column], kind="stable")
     start = np.searchsorted(near[head, column][order], np.arange(nodes + 1))
-    cells, sets = (nodes, num_steps), speed.shape[1]
+    cells, sets = (len(orbits.home), num_steps), speed.shape[1]
     return Columns(
         arrival,
-        np.zeros((nodes, nodes), dtype=np.int16),
+        np.zeros(arrival.shape, dtype=np.int16),
         near,
         np.zeros((*cells, sets), dtype=np.int32),
         np.zeros(cells, dtype=np.int64),
@@ -218,9 +235,10 @@ def _columns(topology: Topology, neighbours: InNeighbours, num_steps: int, seed:
         head[order].astype(np.int32),
         column[order].astype(np.int32),
         np.array([0, 0, 1 + seed * 7919 % (arrival_kernels.MODULUS - 1), 0], dtype=np.int64),
-        np.full(nodes * num_steps, -1, dtype=np.int32),
-        np.zeros(nodes * num_steps, dtype=np.int32),
+        np.full(len(orbits.home) * num_steps, -1, dtype=np.int32),
+        np.zeros(len(orbits.home) * num_steps, dtype=np.int32),
         np.zeros((_LOG_ROWS, 3), dtype=np.int32),
+        *orbits,
     )
 
 
@@ -230,7 +248,7 @@ _REMEMBERED = 4
 
 @lru_cache(maxsize=_REMEMBERED)
 def late_of_recipe(
-    recipe: Any, transposed: bool, num_steps: int, moves: int, seed: int
+    recipe: Any, transposed: bool, num_steps: int, moves: int, seed: int, alike: bool
 ) -> ArrivalSteps:
     """The arrivals of a recipe's graph or of its transpose, remembered: costs and schedules ask.
 
@@ -238,8 +256,8 @@ def late_of_recipe(
     """
     topology = recipe.topology()
     if not transposed:
-        return late_arrivals(topology, num_steps, moves, seed)
+        return late_arrivals(topology, num_steps, moves, seed, alike=alike)
     if recipe.bidirectional:
-        forward = late_of_recipe(recipe, False, num_steps, moves, seed)
+        forward = late_of_recipe(recipe, False, num_steps, moves, seed, alike)
         return ArrivalSteps(topology.transpose(), forward.step)
-    return late_arrivals(topology.transpose(), num_steps, moves, seed)
+    return late_arrivals(topology.transpose(), num_steps, moves, seed, alike=alike)

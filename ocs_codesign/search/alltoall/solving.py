@@ -23,8 +23,8 @@ from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.schedules.paths.certificates import price_bound
+from ocs_codesign.schedules.paths.planes import MAX_ORBITS
 from ocs_codesign.schedules.paths.throughput import (
-    MAX_ORBITS,
     MAX_VERTEX_COLUMNS,
     num_columns,
     soft_throughput,

@@ -1,0 +1,135 @@
+"""What a slice costs when a switch, a port or a cube is down: circuits kept, or chosen anew."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ocs_codesign.core.lp import DEFAULT_OPTIONS
+from ocs_codesign.graphs.families.pods import cube_of, moves
+from ocs_codesign.search.pods.cost import pod_cost
+from ocs_codesign.search.pods.design import improved
+from ocs_codesign.search.pods.lifts import annealed, lift_family
+
+if TYPE_CHECKING:
+    from ocs_codesign.core.lp import Options
+    from ocs_codesign.graphs.families.pods import Numbers, Pod, PodSlice
+    from ocs_codesign.search.pods.cost import PodCost
+    from ocs_codesign.search.pods.lifts import LiftFamily
+
+
+_HOT, _MOVES, _MISSES, _SLACK = 20.0, 3_000, 100, 1.0005
+_LOST = re.compile(r"(switch|port|cube):([0-9]{1,6})(?::([0-9]{1,6})(?::([+-])([0-9]{1,6}))?)?")
+
+
+class ChangedCircuit(NamedTuple):
+    """A + port of a switch that is joined to the - port of another cube than before; -1: none."""
+
+    switch: str
+    plus: int
+    before: int
+    after: int
+
+
+class PodSurvival(NamedTuple):
+    """The cost of an all-to-all before a loss, with the circuits that are left, and chosen anew."""
+
+    before: PodCost
+    kept: PodCost
+    anew: PodCost | None
+    slice: Pod
+    changed: tuple[ChangedCircuit, ...]
+    replaced: int
+    """Circuits that move to another cube in place of one that is lost."""
+
+
+def survived(
+    slice_: Pod, lost: str, anew: bool = False, options: Options = DEFAULT_OPTIONS, seed: int = 0
+) -> PodSurvival:
+    """What a loss costs: ``switch:d:q``, ``port:d:q:+c`` (or -c), or ``cube:c``.
+
+    Any working cube takes the place of one that is lost. Circuits are chosen anew only for a
+    switch, and of slices whose cubes are all alike.
+    """
+    circuits = slice_.circuits()
+    left, replaced = without(slice_, lost)
+    before = pod_cost(slice_.cube, circuits, options=options)
+    if replaced:
+        return PodSurvival(before, before, None, slice_, (), replaced)
+    kept = pod_cost(slice_.cube, left, options=options)
+    if not anew:
+        return PodSurvival(before, kept, None, slice_, (), 0)
+    down = np.flatnonzero((left < 0).all(axis=1)).tolist()
+    if not down:
+        raise ValueError(f"{lost}: circuits are chosen anew where a switch is lost")
+    family, given = family_of(slice_, down)
+    rng, last, fewest, missed = np.random.default_rng(seed), given, 1 << 60, 0
+
+    def drawn() -> PodSlice:
+        """From the best that were drawn, from those that are given after many without a gain."""
+        nonlocal last, fewest, missed
+        hops, voltages = annealed(family, rng, last, _HOT, _MOVES, down)
+        missed = 0 if hops < fewest else missed + 1
+        if hops <= fewest:
+            last, fewest = voltages, hops
+        if missed == _MISSES:
+            last, fewest, missed = given, 1 << 60, 0
+        return family.lift(voltages)
+
+    best = improved([], drawn, options, down, _SLACK)[0]
+    if best.cost.value >= kept.value:
+        return PodSurvival(before, kept, kept, slice_, (), 0)
+    after = best.slice.circuits()
+    after[down] = -1
+    cube = cube_of(slice_.cube)
+    changed = tuple(
+        ChangedCircuit(cube.switch(switch), plus, int(left[switch, plus]), int(after[switch, plus]))
+        for switch, plus in np.argwhere(left != after).tolist()
+    )
+    return PodSurvival(before, kept, best.cost, best.slice, changed, 0)
+
+
+def without(slice_: Pod, lost: str) -> tuple[Numbers, int]:
+    """The circuits that are left, and how many move with a lost cube; ValueError for no such."""
+    found, cube, circuits = _LOST.fullmatch(lost), cube_of(slice_.cube), slice_.circuits()
+    if (
+        found is None
+        or (found[1] == "cube") != (found[3] is None)
+        or (found[1] == "port") != bool(found[4])
+    ):
+        raise ValueError(f"{lost!r} is no loss: switch:d:q, port:d:q:+c, port:d:q:-c or cube:c")
+    at = int(found[5] or found[2] if found[1] != "switch" else 0)
+    if found[1] != "switch" and at >= slice_.num_cubes:
+        raise ValueError(f"{lost}: cubes of the slice are 0 to {slice_.num_cubes - 1}")
+    if found[1] == "cube":
+        own = np.arange(slice_.num_cubes)[None, :] == at
+        return circuits, int((own | (circuits == at)).sum())
+    names = [cube.switch(number) for number in range(cube.num_switches)]
+    name = f"{int(found[2])}:{int(found[3])}"
+    if name not in names:
+        raise ValueError(
+            f"{lost}: switches are {names[0]} to {names[-1]}, a dimension and position"
+        )
+    switch = names.index(name)
+    if found[1] == "switch":
+        circuits[switch] = -1
+    elif found[4] == "+":
+        circuits[switch, at] = -1
+    else:
+        circuits[switch][circuits[switch] == at] = -1
+    return circuits, 0
+
+
+def family_of(slice_: Pod, down: list[int]) -> tuple[LiftFamily, Numbers]:
+    """All lifts over what moves the cubes of a slice, but for switches down, and its voltages.
+
+    Raises ValueError if the cubes are not all alike.
+    """
+    circuits = slice_.circuits()
+    table = moves(circuits)
+    if len(table) < slice_.num_cubes:
+        raise ValueError("circuits are chosen anew for slices whose cubes are all alike")
+    table = table[np.argsort(table[:, 0])]
+    return lift_family(slice_.cube, table, [], down), circuits[:, 0]
