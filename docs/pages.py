@@ -27,8 +27,8 @@ _MOST_LINES = 40
 _LONGEST_S = 300
 _INSTALL = ("pip install mpi4py", "apt-get install")
 """What commands say where something is missing that not every reader has: MPI, a package."""
-_OF_SWITCHES = ("control", "switch-agent")
-"""Commands whose examples need switches."""
+_OF_SWITCHES = ("control", "rehearse", "switch-agent")
+"""Commands whose examples need switches, or may make namespaces."""
 
 
 PACKAGES = sorted(set(dir(ocs_codesign)) - set(ocs_codesign.__all__))

@@ -19,14 +19,14 @@ LINES = {
     "schedules": 22_381,
     "search": 8_414,
     "circuits": 9_159,
-    "fabric": 16_150,
+    "fabric": 17_347,
     "jobs": 16_369,
     "interop": 14_594,
-    "faces": 23_246,
+    "faces": 23_376,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_211
+MAX_LINES_OF_TESTS = 62_392
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -36,7 +36,7 @@ MAX_PARAMETERS_OF_COMMANDS = 6
 LONG_FUNCTIONS = 10
 """Functions that are still longer: none may be added."""
 
-DATACLASSES = 455
+DATACLASSES = 456
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 217
