@@ -19,7 +19,7 @@ LINES = {
     "schedules": 22_381,
     "search": 8_414,
     "circuits": 9_159,
-    "fabric": 17_347,
+    "fabric": 17_350,
     "jobs": 16_369,
     "interop": 14_594,
     "faces": 23_376,
@@ -40,7 +40,7 @@ DATACLASSES = 456
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 217
-OPTION_NAMES = 139
+OPTION_NAMES = 141
 TOP_MODULES = {"__init__.py", "__main__.py", "jax.py", "torch.py"}
 """Those of libraries are imported by their names, as in ``import ocs_codesign.jax``."""
 

@@ -386,11 +386,14 @@ class _Asked:
     told: set[str] = field(default_factory=set)
 
     def ran(self) -> dict[str, Ran]:
-        """Every collective that is asked for, run."""
+        """Every collective that is asked for, run; ValueError if what is up has none of them."""
+        designs = self.rehearsal.made_up().designs
+        chosen = [each for each in designs if not self.kinds or each.collective.name in self.kinds]
+        if not chosen:
+            raise ValueError(f"what is up has no schedule of {' or '.join(self.kinds)}")
         return {
-            design.collective.name: self.rehearsal.run(design.design.schedule, self.message)
-            for design in self.rehearsal.made_up().designs
-            if not self.kinds or design.collective.name in self.kinds
+            each.collective.name: self.rehearsal.run(each.design.schedule, self.message)
+            for each in chosen
         }
 
     def fault(self, fault: str) -> tuple[dict[str, Any], dict[str, Ran]]:

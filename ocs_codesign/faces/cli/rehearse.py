@@ -19,8 +19,8 @@ class RehearseOptions(OptionGroup):
     """A bundle, what runs on it, and what fails."""
 
     bundle: str = argument("bundle", type=opt.BUNDLE, metavar="DIR|ZIP")
-    collective: str | None = option(
-        "--collective", metavar="NAME", help="Only this of the bundle's collectives."
+    collective: str | None = opt.collective_choice(
+        *(*opt.GATHERING, opt.ALLTOALL), default=None, help="Only this of the bundle's collectives."
     )
     message: str = option(
         *("-m", "--message"), default="8MB", metavar="SIZE", help="M, the buffer of a rank."
