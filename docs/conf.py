@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from directives import Run  # noqa: E402
 from docutils import nodes  # noqa: E402
 from pages import write_answer_page, write_command_pages, write_reference_pages  # noqa: E402
+from runs import run_pages  # noqa: E402
 
 import ocs_codesign  # noqa: E402
 
@@ -23,7 +25,7 @@ author = "The ocs_codesign developers"
 copyright = author  # noqa: A001
 release = version = ocs_codesign.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_ran"]
 nb_execution_mode = "off"
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
@@ -82,6 +84,8 @@ def setup(app: Sphinx) -> None:
     app.connect("doctree-read", add_dark_pictures, priority=400)  # before pictures are collected
     app.connect("doctree-resolved", link_pictures)
     app.connect("html-page-context", keep_options_whole)
+    app.add_directive("run", Run)
+    app.connect("builder-inited", lambda _: run_pages())
     app.connect("builder-inited", lambda _: write_command_pages(HERE / "commands"))
     app.connect("builder-inited", lambda _: write_answer_page(HERE / "commands"))
     app.connect("builder-inited", lambda _: write_reference_pages(HERE / "reference"))

@@ -9,9 +9,11 @@ import subprocess
 import sys
 import tempfile
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
 import click
+from runs import Ran, run_all, shown
 
 import ocs_codesign
 from ocs_codesign.faces.answers.declared import records, versioned
@@ -25,8 +27,8 @@ _MOST_LINES = 40
 _LONGEST_S = 300
 _INSTALL = ("pip install mpi4py", "apt-get install")
 """What commands say where something is missing that not every reader has: MPI, a package."""
-_OF_SWITCHES = ("control", "switch-agent")
-"""Commands whose examples need switches."""
+_OF_SWITCHES = ("control", "rehearse", "switch-agent")
+"""Commands whose examples need switches, or may make namespaces."""
 
 
 PACKAGES = sorted(set(dir(ocs_codesign)) - set(ocs_codesign.__all__))
@@ -35,27 +37,37 @@ PACKAGES = sorted(set(dir(ocs_codesign)) - set(ocs_codesign.__all__))
 def write_command_pages(directory: Path) -> None:
     """A page for every command with what its help says and what its example prints."""
     directory.mkdir(exist_ok=True)
+    commands = {
+        name: app.get_command(click.Context(app), name) for name in chain(*SECTIONS.values())
+    }
+    helps = {}
+    for name, command in commands.items():
+        if command is None:
+            raise ValueError(f"there is no command {name}")
+        helps.update(_helps(name, command))
+    asked = {
+        f"commands/{name}": [("example", line) for line in _example(name, text)]
+        for name, text in helps.items()
+        if name.partition(" ")[0] not in _OF_SWITCHES
+    }
+    printed = run_all(asked, lambda blocks, _: [Ran("\n".join(_ran([line for _, line in blocks])))])
     index = ["# Commands", "", "Every command takes `--json FILE`, `-v`, `-q` and `--help`.", ""]
     for section, names in SECTIONS.items():
         index += [f"## {section}", ""]
         for name in names:
-            command = app.get_command(click.Context(app), name)
-            if command is None:
-                raise ValueError(f"there is no command {name}")
-            _write(directory / f"{name}.md", "\n".join(_command_page(name, command)))
-            index.append(f"- [{name}]({name}.md): {command.get_short_help_str(200)}")
+            summary = commands[name].get_short_help_str(200)
+            lines = [f"# {name}", "", summary, ""]
+            for inner, text in helps.items():
+                if inner.partition(" ")[0] == name:
+                    lines += [f"## {inner}", ""] if inner != name else []
+                    lines += ["```text", text, "```", ""]
+                    for ran in printed.get(f"commands/{inner}", ()):
+                        lines += ["The example prints:", "", "```text", ran.printed, "```", ""]
+            _write(directory / f"{name}.md", "\n".join([*lines, *_json_words(name)]))
+            index.append(f"- [{name}]({name}.md): {summary}")
         index += ["", "```{toctree}", ":hidden:", "", *names, "```", ""]
     index += ["```{toctree}", ":hidden:", "", "answers", "```", ""]
     _write(directory / "index.md", "\n".join(index))
-
-
-def _command_page(name: str, command: click.Command) -> list[str]:
-    lines = [f"# {name}", "", f"{command.get_short_help_str(200)}", ""]
-    if not isinstance(command, click.Group):
-        return [*lines, *_help(name, command), *_json_words(name)]
-    for inner, each in command.commands.items():
-        lines += [f"## {name} {inner}", "", *_help(f"{name} {inner}", each)]
-    return [*lines, *_json_words(name)]
 
 
 def _json_words(command: str) -> list[str]:
@@ -71,18 +83,22 @@ def _json_words(command: str) -> list[str]:
     return lines if found else []
 
 
-def _help(name: str, command: click.Command) -> list[str]:
+def _helps(name: str, command: click.Command) -> dict[str, str]:
+    """The help of a command, or of each in a group."""
+    if isinstance(command, click.Group):
+        inner = {f"{name} {each}": value for each, value in command.commands.items()}
+        return {each: text for full in inner for each, text in _helps(full, inner[full]).items()}
     show_rare(command)
     context = click.Context(command, info_name=f"ocs-codesign {name}", terminal_width=_WIDTH)
-    text = command.get_help(context)
-    lines = ["```text", text, "```", ""]
+    return {name: command.get_help(context)}
+
+
+def _example(name: str, text: str) -> list[str]:
+    """The commands of the example that a help ends with."""
     found = re.search(r"\n  Example:\n((?:    .*\n)+)", text + "\n")
     if found is None:
         raise ValueError(f"the help of {name} has no example")
-    commands = [line.strip() for line in re.sub(r"\s*\\\n\s*", " ", found[1]).splitlines()]
-    if name in _OF_SWITCHES:
-        return lines
-    return [*lines, "The example prints:", "", "```text", *_ran(commands), "```", ""]
+    return [line.strip() for line in re.sub(r"\s*\\\n\s*", " ", found[1]).splitlines()]
 
 
 def _ran(commands: list[str]) -> list[str]:
@@ -111,10 +127,7 @@ def _ran(commands: list[str]) -> list[str]:
             if file:
                 (Path(place) / file).write_text(done.stdout, encoding="utf-8")
                 continue
-            shown = done.stdout.rstrip().splitlines()
-            left_out = len(shown) - _MOST_LINES
-            printed += shown if left_out <= 0 else shown[:_MOST_LINES]
-            printed += [f"... {left_out} more lines"] if left_out > 0 else []
+            printed += shown(done.stdout, _MOST_LINES).splitlines()
     return printed
 
 

@@ -49,7 +49,12 @@ _LAB = np.array(
 def main() -> None:
     """Write the companions of the named pictures, or of all that are shown."""
     names = sys.argv[1:] or sorted(shown() - PHOTOGRAPHS)
-    write_files({FIGURES / f"{name}.dark.png": png(darkened(read(name))) for name in names})
+    write_files(
+        {
+            FIGURES / f"{name}.dark.png": png(darkened(read(FIGURES / f"{name}.png")))
+            for name in names
+        }
+    )
     print("\n".join(f"figures/{name}.dark.png" for name in names))
 
 
@@ -60,9 +65,9 @@ def shown() -> set[str]:
     return {name for text in texts for name in re.findall(r"figures/(\w+)\.png", text)}
 
 
-def read(name: str) -> np.ndarray:
-    """The pixels of a picture in figures/, ``(height, width, 3)`` of uint8."""
-    with Image.open(FIGURES / f"{name}.png") as image:
+def read(file: Path) -> np.ndarray:
+    """The pixels of a picture, ``(height, width, 3)`` of uint8."""
+    with Image.open(file) as image:
         return np.asarray(image.convert("RGB"))
 
 

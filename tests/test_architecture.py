@@ -26,6 +26,8 @@ ALLOWED = {
     "rich": r"faces/cli/",
     "click": r"faces/cli/",
     "mpi4py": r"interop/run/",
+    "torch": r"interop/runtimes/torch_",
+    "jax": r"interop/runtimes/jax_",
     "numba": r"(.*/)?\w*kernels\w*\.py",
 }
 """Where a library may be imported, as the beginning of a module's path in the package."""
@@ -41,6 +43,8 @@ HEAVY = (
     "gurobipy",
     "rich",
     "mpi4py",
+    "torch",
+    "jax",
 )
 SIDES = ("write", "check")
 CHECK_OF_BUNDLES = "fabric/bundle/check/"
@@ -94,7 +98,9 @@ def test_heavy_libraries_stay_where_they_belong():
     assert astray == []
 
 
-@pytest.mark.parametrize("library", ["highspy", "gurobipy", "networkx", "numba", "rich", "mpi4py"])
+@pytest.mark.parametrize(
+    "library", ["highspy", "gurobipy", "networkx", "numba", "rich", "mpi4py", "torch", "jax"]
+)
 def test_the_rules_are_about_libraries_in_use(library):
     assert any(name.split(".")[0] == library for module in MODULES for name in imported(module))
 

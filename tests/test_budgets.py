@@ -16,17 +16,17 @@ LINES = {
     "core": 12_011,
     "graphs": 4_300,
     "verification": 3_471,
-    "schedules": 22_381,
+    "schedules": 22_404,
     "search": 8_414,
     "circuits": 9_159,
-    "fabric": 15_617,
-    "jobs": 15_686,
-    "interop": 12_951,
-    "faces": 22_831,
+    "fabric": 17_350,
+    "jobs": 16_369,
+    "interop": 14_594,
+    "faces": 23_376,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_635
+MAX_LINES_OF_TESTS = 62_413
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -36,12 +36,13 @@ MAX_PARAMETERS_OF_COMMANDS = 6
 LONG_FUNCTIONS = 10
 """Functions that are still longer: none may be added."""
 
-DATACLASSES = 455
+DATACLASSES = 456
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 217
-OPTION_NAMES = 139
-TOP_MODULES = {"__init__.py", "__main__.py"}
+OPTION_NAMES = 141
+TOP_MODULES = {"__init__.py", "__main__.py", "jax.py", "torch.py"}
+"""Those of libraries are imported by their names, as in ``import ocs_codesign.jax``."""
 
 
 def num_lines(files: list[Path]) -> int:

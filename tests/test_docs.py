@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import re
 import subprocess
-import sys
 import tomllib
 from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+import pages
 import pytest
+import runs
 from folders import ROOT
 
 from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
@@ -45,25 +44,6 @@ def script(page: Path) -> str:
     return "\n".join(texts)
 
 
-def environment(place: Path) -> dict[str, str]:
-    """A shell in which the package is installed, and nothing is remembered."""
-    (place / "bin").mkdir()
-    command = place / "bin" / "ocs-codesign"
-    command.write_text(
-        f"#!{sys.executable}\nimport sys\nfrom ocs_codesign.faces.cli import main\n"
-        'if __name__ == "__main__":\n    sys.exit(main())\n',
-        encoding="utf-8",
-    )
-    command.chmod(0o755)
-    return {
-        **os.environ,
-        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "OCS_CODESIGN_CACHE": str(place / "cache"),
-        "NO_COLOR": "1",
-    }
-
-
 @pytest.mark.slow
 @every_page
 def test_commands_work_and_print_what_is_shown(page, tmp_path):
@@ -72,7 +52,7 @@ def test_commands_work_and_print_what_is_shown(page, tmp_path):
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script(page)],
         cwd=work,
-        env=environment(tmp_path),
+        env=runs.environment(tmp_path),
         capture_output=True,
         text=True,
         check=False,
@@ -122,14 +102,41 @@ def test_documentation_is_built_with_its_extra_alone(monkeypatch):
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = extras["optional-dependencies"]
     assert set(extras["chakra"]) <= set(extras["docs"])
-    monkeypatch.syspath_prepend(DOCS)
-    pages = importlib.import_module("pages")
     monkeypatch.setenv("PATH", "/nowhere")
     asked, told = pages._ran(["ocs-codesign run 'Complete(3)'"])
     assert asked == "$ ocs-codesign run 'Complete(3)'"
     assert "is missing: " in told
     with pytest.raises(RuntimeError, match="Nonsense"):
         pages._ran(["ocs-codesign cost 'Nonsense(3)'"])
+
+
+def test_blocks_of_a_page_run_once_in_one_directory_and_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(runs, "package_digest", lambda: "a package")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```{run} bash\n:lines: 2\n\nprintf 'a\\nb\\nc\\n' | tee letters\n```\n"
+        "```{run} python\nprint(open('letters').read().split())\n```\n```bash\nexit 1\n```\n"
+    )
+    blocks = runs.blocks_of(page)
+    first, second = runs.kept("page.md", blocks, runs.run_blocks)
+    assert (first.printed, second.printed) == ("a\nb\nc\n", "['a', 'b', 'c']\n")
+    assert runs.shown(first.printed, 1) == "a\n... 2 more lines"
+    assert runs.shown("in 3 s", varies=r"\d+ s") == "in ..."
+    assert runs.run_all({"page.md": blocks}, None)["page.md"] == [first, second]
+    with pytest.raises(RuntimeError, match="no such thing"):
+        runs.run_blocks([("bash", "echo no such thing >&2; false")], tmp_path)
+    monkeypatch.setattr(runs, "package_digest", lambda: "another package")
+    with pytest.raises(ZeroDivisionError):
+        runs.kept("page.md", blocks, lambda *_: 1 // 0)
+
+
+@pytest.mark.slow
+def test_pictures_of_a_block_come_in_both_looks(tmp_path):
+    draw = "from matplotlib.figure import Figure\nFigure((2, 1)).savefig('line.png')\n"
+    (ran,) = runs.run_blocks([("python", draw)], tmp_path)
+    assert [ran.printed, *ran.pictures] == ["", "0_line.png"]
+    assert {path.name for path in tmp_path.iterdir()} == {"0_line.png", "0_line.dark.png"}
 
 
 @pytest.mark.parametrize("registry", [FAMILIES, EXPANSIONS, GROUPS])

@@ -83,7 +83,8 @@ def test_white_becomes_dark_black_light_and_blue_stays_blue():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(dark_pictures.shown()))
 def test_every_picture_shown_has_its_dark_companion(name):
-    light, dark = dark_pictures.read(name), dark_pictures.read(f"{name}.dark")
+    folder = dark_pictures.FIGURES
+    light, dark = (dark_pictures.read(folder / f"{name}{look}.png") for look in ("", ".dark"))
     assert light.shape == dark.shape
     if name in dark_pictures.PHOTOGRAPHS:
         assert dark.mean() < 64 < 192 < light.mean()

@@ -194,6 +194,11 @@ FORMATS: dict[str, ProgramFormat] = {
         check=later(f"{_HERE}.nccl.tuner.checked_rules"),
         suffix=".tuner.csv",
     ),
+    "nccl-plugin": ProgramFormat(
+        "NCCL tuner plug-in in C",
+        "NCCL, by NCCL_TUNER_PLUGIN, once cc has compiled it",
+        write_book=later(f"{_HERE}.nccl.plugin.write_plugin"),
+    ),
 }
 """Every format of programs; one whose suffix is the end of another's comes after it."""
 

@@ -18,7 +18,7 @@ BAD = [
     ("host", 1, " is no known key: did you mean hosts"),
     (f"{SWITCH}.port", 1, " is no known key: did you mean ports"),
     ("losses.zzz", 1, " is no known key: known are connector_db, circulator_db, budget_db"),
-    ("version", 2, " is 2: it must be 1"),
+    ("version", 3, " is 3: it must be 1"),
     ("hosts", 8, " is 8: it must be a map"),
     ("hosts", {}, " must have either count or names: neither"),
     ("hosts", {"names": ["a"], "first": 3}, " must not have pattern or first"),

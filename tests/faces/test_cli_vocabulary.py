@@ -45,7 +45,7 @@ def example_lines(name: str) -> list[str]:
 
 LONG = {
     *("catalogue export", "catalogue verify", "codesign", "demand", "measure", "paths", "run"),
-    *("control", "select", "switch-agent"),
+    *("control", "rehearse", "select", "switch-agent"),
 }
 """Examples that take seconds, MPI or switches: other tests run their like."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
+import shutil
+import subprocess
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +21,11 @@ from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.interop.nccl.graph import graph_text, parse_graph_file, rings_of, write_graph_file
+from ocs_codesign.interop.nccl.plugin import plugin_text, write_plugin
 from ocs_codesign.interop.nccl.tuner import (
+    ALGORITHMS,
+    COLLECTIVES,
+    PROTOCOLS,
     TunerRule,
     parse_tuner,
     rules_of,
@@ -288,3 +295,94 @@ def test_rules_with_comments_and_without_rules():
         parse_tuner(b"# nothing\n", "t")
     # The same sizes for another number of ranks is no rule that is hidden.
     assert len(parse_tuner((GOOD + GOOD.replace(",4,", ",8,")).encode(), "t")) == 2
+
+
+# What others found of a table of costs, -1 where NCCL cannot: the first rule that matches counts.
+COSTS = [[30, 25, 20], [33, 22, 12], [-1] * 3, [-1] * 3, [-1, -1, 15], [-1] * 3, [-1, -1, 40]]
+RULES = [
+    TunerRule("allreduce", 0, 65535, "ring", "ll", 4, -1, 16),
+    TunerRule("allreduce", 65536, 2**40, "tree", "simple", 8, -1, -1),
+    TunerRule("allgather", 0, 2**40, "pat", "simple", 0, 2, -1),
+    TunerRule("broadcast", 0, 2**40, "nvls_tree", "simple", 2, -1, -1),
+]
+TAKEN = [
+    (("allreduce", 65535, 16, 2), ("ring", "ll", 4)),
+    (("allreduce", 65536, 16, 2), ("tree", "simple", 8)),
+    (("allreduce", 65535, 8, 1), ("ring", "simple", 0)),
+    (("allgather", 5, 16, 2), ("pat", "simple", 0)),
+    (("allgather", 5, 16, 4), ("ring", "simple", 0)),
+    (("reduce", 9, 16, 2), ("ring", "simple", 0)),
+    (("broadcast", 7, 4, 1), ("ring", "simple", 0)),
+    (("allreduce", 2**40 + 1, 4, 1), ("ring", "simple", 0)),
+]
+PLACE, NUMBER, SIZE = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
+_BEGIN_5 = ctypes.CFUNCTYPE(NUMBER, PLACE, ctypes.c_uint64, SIZE, SIZE, PLACE, PLACE, PLACE)
+BEGINS = {
+    4: (
+        ctypes.CFUNCTYPE(NUMBER, SIZE, SIZE, PLACE, PLACE),
+        lambda call, place, ranks, nodes: call(ranks, nodes, None, place),
+    ),
+    5: (_BEGIN_5, lambda call, place, ranks, nodes: call(place, 7, ranks, nodes, *[None] * 3)),
+}
+BEGINS[6] = BEGINS[5]
+_CHOOSE = ctypes.CFUNCTYPE(
+    NUMBER, PLACE, NUMBER, SIZE, NUMBER, PLACE, NUMBER, NUMBER, NUMBER, PLACE
+)
+
+
+def compiled(source: bytes, place):
+    """A plug-in as NCCL loads it."""
+    compiler = shutil.which("cc")
+    assert compiler is not None, "no cc here: apt-get install gcc libc6-dev"
+    (place / "it.tuner.c").write_bytes(source)
+    words = ["-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", "it.so", "it.tuner.c"]
+    subprocess.run([compiler, *words], cwd=place, check=True)
+    return ctypes.CDLL(str(place / "it.so"))
+
+
+def taken(library, version: int, call):
+    """What NCCL takes after the plug-in of a version was asked: the least that it can."""
+    begin_of, begin_by = BEGINS[version]
+
+    class Plugin(ctypes.Structure):
+        _fields_ = [
+            ("name", ctypes.c_char_p),
+            ("begin", begin_of),
+            ("choose", _CHOOSE),
+            ("end", ctypes.CFUNCTYPE(NUMBER, PLACE)),
+            ("chunk_size", PLACE),
+        ][: 5 if version == 6 else 4]
+
+    collective, size, ranks, nodes = call
+    plugin = Plugin.in_dll(library, f"ncclTunerPlugin_v{version}")
+    context, channels = ctypes.c_void_p(), ctypes.c_int(0)
+    table = (ctypes.c_float * 21)(*(cost for row in COSTS for cost in row))
+    number = list(COLLECTIVES.values()).index(collective)
+    assert plugin.name == b"ocs-codesign"
+    assert begin_by(plugin.begin, ctypes.byref(context), ranks, nodes) == 0
+    shown = ctypes.byref(table), 7, 3, 0, ctypes.byref(channels)
+    assert plugin.choose(context, number, size, 1, *shown) == 0
+    assert plugin.end(context) == 0
+    assert version < 6 or plugin.chunk_size is None
+    least = min(range(21), key=lambda at: (table[at] < 0, table[at], at))
+    return ALGORITHMS[least // 3], PROTOCOLS[least % 3], channels.value
+
+
+@pytest.mark.slow
+def test_a_compiled_plug_in_answers_as_the_rules_say(tmp_path):
+    library = compiled(plugin_text(RULES, "it").encode(), tmp_path)
+    for version in BEGINS:
+        for call, wanted in TAKEN:
+            assert taken(library, version, call) == wanted, (version, call)
+
+
+@pytest.mark.slow
+def test_a_plug_in_of_a_book_has_no_largest_size(tmp_path):
+    pages = book("allreduce", (0, "bfb"), (1000, "ring"), (9000, "double-binary-tree"))
+    (name, source), *_ = write_plugin(pages, "contest").items()
+    assert name == "contest.tuner.c"
+    library = compiled(source, tmp_path)
+    sizes = {500: ("ring", "simple"), 5000: ("ring", "simple"), 2**50: ("tree", "simple")}
+    for size, wanted in sizes.items():
+        assert taken(library, 5, ("allreduce", size, 4, 1)) == (*wanted, 0)
+    assert taken(library, 5, ("allreduce", 2**50, 8, 1))[0] == "ring"

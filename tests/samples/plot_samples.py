@@ -197,6 +197,7 @@ ONE_PANEL = {
     "changes": lambda: (changing(), "two rings"),
     "frontier": lambda: (oc.frontier(12, 4), CostModel(1e-5, 1e10), 1e6),
     "frontier_beside": lambda: (("mine.txt", oc.Cost(11, Fraction(11, 3))), oc.frontier(12, 4)),
+    "graph": lambda: (oc.parse("Line(Complete(3))").topology(), "a line digraph"),
     "job": lambda: (job().job_run,),
     "joint": lambda: (alltoall(),),
     "link_job": lambda: (on_links(), "a star"),
@@ -217,6 +218,7 @@ PANELS = {
     "demand": (2, lambda: (demanded(),)),
     "gaps": (2, lambda: (gaps(),)),
     "reconfigured": (3, reconfigured),
+    "spread": (2, lambda: (oc.bfb(oc.parse("BiRing(2, 5)").topology()), 0)),
     "simulation": (2, lambda: (simulated(), "a torus")),
     "trace": (2, lambda: (traced(), "a trace")),
 }

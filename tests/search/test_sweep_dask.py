@@ -18,7 +18,7 @@ from ocs_codesign.schedules.design import Question, measure
 from ocs_codesign.search.catalogue.entry import Provenance, as_entry
 from ocs_codesign.search.catalogue.store import Catalogue
 
-SIZES = ["--nodes", "6-11", "--degrees", "2-4"]
+SIZES = ["--nodes", "6-9", "--degrees", "2-3"]
 
 
 def content(path):

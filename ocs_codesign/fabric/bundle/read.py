@@ -39,6 +39,8 @@ def read_bundle(directory: str | Path) -> Deployment:
     """
     verdict = check_bundle(directory)
     plant, state = verdict.plant, verdict.state
+    if verdict.ok and state is None:
+        raise ValueError(f"{directory} is the bundle of a pod, of whose slices there is no state")
     if not verdict.ok or plant is None or state is None:
         more = f" (and {verdict.num_findings - 1} more)" if verdict.num_findings > 1 else ""
         raise ValueError(f"{directory} is not a valid bundle: {verdict.findings[0]}{more}")

@@ -5,16 +5,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ocs_codesign.core.files.archives import check_size, read_limited
+from ocs_codesign.core.files.archives import check_size
 from ocs_codesign.core.files.plain_text import PlainText, checked_part, file_error, read_plain_text
 from ocs_codesign.core.quantities import exact
+from ocs_codesign.core.registry import provided
 from ocs_codesign.fabric.clusters import Card, Cluster
-from ocs_codesign.fabric.files.fabric_files import numbered_names, parse_fabric
+from ocs_codesign.fabric.files.fabric_files import (
+    described_plain,
+    fabric_of_plain,
+    is_site,
+    numbered_names,
+)
 from ocs_codesign.fabric.files.schema import (
     RELAY,
     WIRING,
@@ -31,10 +36,13 @@ from ocs_codesign.fabric.files.schema import (
 from ocs_codesign.fabric.profiles import cluster_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ocs_codesign.core.files.plain_text import Place
 
 
 MAX_CLUSTER_BYTES = 4 * 2**20
+_OF_SITES = {"hosts", "accelerator", "optics", "network"}
 MAX_SERVERS = 20_000
 MAX_PORTS = 1024
 
@@ -45,9 +53,7 @@ def load_cluster(path: str | Path) -> Cluster:
     Raises OSError if the file cannot be read, and ValueError with the file, the line (of YAML), the
     path in it, the value and the rule for anything else.
     """
-    path = Path(path)
-    data = read_limited(path, MAX_CLUSTER_BYTES)
-    return parse_cluster(data, str(path), is_json=path.suffix.lower() == ".json")
+    return _cluster_of(*described_plain(path, MAX_CLUSTER_BYTES))
 
 
 def parse_cluster(data: bytes, name: str, *, is_json: bool = False) -> Cluster:
@@ -59,9 +65,16 @@ def parse_cluster(data: bytes, name: str, *, is_json: bool = False) -> Cluster:
 (and 1 more error)
     """
     check_size(len(data), name, MAX_CLUSTER_BYTES)
-    plain = read_plain_text(data, name, is_json=is_json)
+    return _cluster_of(read_plain_text(data, name, is_json=is_json), name)
+
+
+def _cluster_of(plain: PlainText, name: str) -> Cluster:
+    """The cluster, or that of a fabric or of a site."""
+    if is_site(plain.value) and "nics" not in plain.value and plain.value.keys() & _OF_SITES:
+        found: Cluster = provided("cluster of a site")(plain, name)
+        return found
     if isinstance(plain.value, dict) and "planes" in plain.value:
-        fabric = parse_fabric(data, name, is_json=is_json)
+        fabric = fabric_of_plain(plain, name)
         try:
             return cluster_of(fabric)
         except ValueError as error:

@@ -26,6 +26,7 @@ from ocs_codesign.core.files.atomic import write_files
 from ocs_codesign.core.files.plain_text import NUMBER, checked_part, file_error, read_plain_text
 from ocs_codesign.core.networks.servers import SWITCH
 from ocs_codesign.core.quantities import exact
+from ocs_codesign.core.registry import provided
 from ocs_codesign.core.shown import shown
 from ocs_codesign.fabric.description import (
     Fabric,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.core.files.plain_text import Place
+    from ocs_codesign.core.files.plain_text import Place, PlainText
     from ocs_codesign.fabric.files.schema import (
         FabricPart,
         HostServersPart,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
 
 MAX_FABRIC_BYTES = 4 * 2**20
+OF_FABRICS = {"hosts", "planes"}
 
 
 def load_fabric(path: str | Path) -> Fabric:
@@ -71,9 +73,16 @@ def load_fabric(path: str | Path) -> Fabric:
     Raises OSError if the file cannot be read, and ValueError with the file, the line (of YAML), the
     path in it, the value and the rule for anything else.
     """
-    path = Path(path)
-    data = read_limited(path, MAX_FABRIC_BYTES)
-    return parse_fabric(data, str(path), is_json=path.suffix.lower() == ".json")
+    return fabric_of_plain(*described_plain(path, MAX_FABRIC_BYTES))
+
+
+def described_plain(path: str | Path, most_bytes: int) -> tuple[PlainText, str]:
+    """The plain data in a file, or of a builder of sites such as dgx_h100(64), and its name."""
+    name, path = str(path), Path(path)
+    if name.rstrip().endswith(")") and not path.exists():
+        return read_plain_text(provided("site of a builder")(name), name, is_json=False), name
+    data = read_limited(path, most_bytes)
+    return read_plain_text(data, name, is_json=path.suffix.lower() == ".json"), name
 
 
 def parse_fabric(data: bytes, name: str, *, is_json: bool = False) -> Fabric:
@@ -85,9 +94,23 @@ def parse_fabric(data: bytes, name: str, *, is_json: bool = False) -> Fabric:
 (and 3 more errors)
     """
     check_size(len(data), name, MAX_FABRIC_BYTES)
+    return fabric_of_plain(read_plain_text(data, name, is_json=is_json), name)
+
+
+def is_site(value: Any) -> bool:
+    """Whether plain data describe a site, or servers alone."""
+    if not isinstance(value, dict):
+        return False
+    return value.get("version") == 2 or ("servers" in value and not value.keys() & OF_FABRICS)
+
+
+def fabric_of_plain(plain: PlainText, name: str) -> Fabric:
+    """The fabric that plain data describe, or of the site that they do; ValueError as loaded."""
+    if is_site(plain.value):
+        found: Fabric = provided("fabric of a site")(plain, name)
+        return found
     from ocs_codesign.fabric.files.schema import TAGS, FabricPart, keys_at
 
-    plain = read_plain_text(data, name, is_json=is_json)
     part = checked_part(
         plain, name, FabricPart, keys_at, "fabric", tags=TAGS, keys="name and so on"
     )
@@ -177,7 +200,7 @@ def fabric_of(part: FabricPart) -> Fabric:
     with within():
         return Fabric(
             part.name,
-            tuple(_host_names(part.hosts)),
+            tuple(host_names(part.hosts)),
             part.hosts.spares,
             tuple(switches),
             CostModel(part.alpha, bandwidth or 0.0),
@@ -228,7 +251,8 @@ def numbered_names(pattern: str, first: int, count: int) -> Iterator[str]:
     return (f"{before}{number:0{width}d}{after}" for number in range(first, first + count))
 
 
-def _host_names(part: HostsPart) -> list[str] | Iterator[str]:
+def host_names(part: HostsPart) -> list[str] | Iterator[str]:
+    """The names of all hosts, spare ones too."""
     if part.names is not None:
         return part.names
     return numbered_names(part.pattern, part.first, part.count or 0)
@@ -370,7 +394,10 @@ def plain_fabric(fabric: Fabric) -> Plain:
 
 def _plain_servers(servers: HostServers) -> Plain:
     inner = servers.inner
-    what = inner.text if inner.bandwidth_Bps is None else bandwidth_text(inner.bandwidth_Bps)
+    joined = {inner.kind: inner.text}
+    if inner.bandwidth_Bps is not None:  # and none where there is nothing to join
+        rate = inner.bandwidth_Bps
+        joined = {inner.kind: bandwidth_text(rate)} if rate else {}
     nics: list[Plain] = []
     for nic in servers.nics:
         part: Plain = {"planes": list(nic.planes)} if nic.planes else {}
@@ -380,7 +407,7 @@ def _plain_servers(servers: HostServers) -> Plain:
         nics.append(part)
     return {
         "gpus": inner.num_gpus,
-        inner.kind: what,
+        **joined,
         "hosts": servers.hosts_are,
         "nics": nics,
         "wiring": servers.wiring,

@@ -208,6 +208,8 @@ class ServerPart(BaseModel):
         """What joins the GPUs; ValueError unless one is given."""
         ways = {ONE_SWITCH: self.switch, MESH: self.mesh, NETWORK: self.network}
         given = [kind for kind, value in ways.items() if value is not None]
+        if self.gpus == 1 and not given:
+            return Inner(MESH, 1, Fraction(0))
         if len(given) != 1:
             what = " and ".join(given) + " are given" if given else "none is given"
             raise ValueError(f"must have one of {', '.join(ways)}: {what}")
@@ -457,7 +459,7 @@ class FabricPart(_Part):
         return self
 
 
-_PARTS: dict[str, type[BaseModel]] = {
+FABRIC_PARTS: dict[str, type[BaseModel]] = {
     "hosts": HostsPart,
     "planes": PlanePart,
     "switches": SwitchPart,
@@ -474,7 +476,7 @@ _PARTS: dict[str, type[BaseModel]] = {
 def keys_at(place: Place) -> list[str]:
     """The keys that may be in the map at a place."""
     key = next((key for key in reversed(place) if isinstance(key, str)), "")
-    return list(_PARTS.get(key, FabricPart).model_fields)
+    return list(FABRIC_PARTS.get(key, FabricPart).model_fields)
 
 
 def json_schema() -> dict[str, Any]:

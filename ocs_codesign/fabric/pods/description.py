@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from math import prod
@@ -194,6 +195,12 @@ def _read(path: str, pod: PodDescription) -> PodSlice:
             f"{path}: permutations of {made.num_cubes} cubes, but cubes is {given['cubes']!r}"
         )
     return made
+
+
+def slice_json(slice_: Pod) -> bytes:
+    """A slice as the JSON that is read as one."""
+    nested = cube_of(slice_.cube).nested(slice_.circuits().tolist())
+    return f"{json.dumps({'cubes': slice_.num_cubes, 'permutations': nested})}\n".encode()
 
 
 def _tuples(value: Any) -> Any:

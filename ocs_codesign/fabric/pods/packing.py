@@ -92,7 +92,7 @@ def pack_anywhere(jobs: Sequence[PodJob], pod: PodDescription, failed: Collectio
     >>> pack_anywhere([PodJob("a", (1, 3, 7), 4)], load_pod("tpu-v4"), [0]).used
     63
     """
-    free = _working(pod, failed)
+    free = working_cubes(pod, failed)
     reached, stages = 1, []  # bit n: n cubes can be in use
     for job in jobs:
         stages.append(reached)
@@ -121,7 +121,7 @@ def pack_boxes(
     With ``wrap`` a box may run round the end. An integer program: a column a placement, a row a
     cube.
     """
-    free = set(_working(pod, failed))
+    free = set(working_cubes(pod, failed))
     columns = [
         (number, box)
         for number, job in enumerate(jobs)
@@ -153,7 +153,7 @@ def pack_boxes(
     return Packing(placed, len(free), "integer program")
 
 
-def _working(pod: PodDescription, failed: Collection[int]) -> list[int]:
+def working_cubes(pod: PodDescription, failed: Collection[int]) -> list[int]:
     """The cubes that have not failed; ValueError for a number that no cube has."""
     wrong = [cube for cube in failed if not 0 <= cube < pod.cubes]
     if wrong:

@@ -85,14 +85,16 @@ class KernelLight:
 
     def turn(self, dark: Collection[str], lit: Collection[str]) -> None:
         """Take redirects down, wait, and set others up."""
-        batch(["tc"], (line for name in dark for line in self._lines(name, "del")), go_on=True)
+        batch(["tc"], (line for name in dark for line in self.lines(name, "del")), go_on=True)
         if lit:
             time.sleep(self.delta_s)
-            ways = [way for name in lit for way in self._lines(name, "del")]
+            ways = [way for name in lit for way in self.lines(name, "del")]
             batch(["tc"], ways, go_on=True)
-            batch(["tc"], (line for name in lit for line in self._lines(name, "add")))
+            batch(["tc"], (line for name in lit for line in self.lines(name)))
 
-    def _lines(self, name: str, what: str) -> list[str]:
+    @staticmethod
+    def lines(name: str, what: str = "add") -> list[str]:
+        """What ``tc`` is told to light a circuit, or with ``del`` to let it go dark."""
         a_side, b_side = name.split("-")
         pairs = ((a_side, b_side), (b_side, a_side))
         if what == "del":

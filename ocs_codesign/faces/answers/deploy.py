@@ -35,13 +35,17 @@ def _plans(deployment: Deployment) -> list[dict[str, Any]]:
     return plans
 
 
+SIZES: dict[str, Any] = {
+    "num_files": lambda _, manifest: len(manifest["files"]) + 1,
+    "num_bytes": lambda _, manifest: sum(file["bytes"] for file in manifest["files"].values()),
+}
+"""How large a bundle is."""
 made(
     "deploy.deployment",
     fits=True,
     plans=_plans,
     sonic=lambda deployment: _has_sonic(deployment),
-    num_files=lambda _, manifest: len(manifest["files"]) + 1,
-    num_bytes=lambda _, manifest: sum(file["bytes"] for file in manifest["files"].values()),
+    **SIZES,
 )
 
 
@@ -85,9 +89,14 @@ def deployment_sections(
         yield ""
     if not answer["sonic"]:
         yield "No CONFIG_DB: SONiC joins side A with side B, and these switches have no sides."
+    yield bundle_facts(answer)
+
+
+def bundle_facts(answer: dict[str, Any]) -> Facts:
+    """Where a bundle is, and how large."""
     size = f"{answer['num_bytes'] / 1e6:.3g} MB in {answer['num_files']} files"
     bundle = size if answer["out"] is None else f"{answer['out']}, {size}"
-    yield Facts(
+    return Facts(
         ("fabric", answer["fabric"]), ("bundle", bundle), ("as one file", answer["archive"])
     )
 

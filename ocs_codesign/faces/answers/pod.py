@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.faces.answers.declared import made
+from ocs_codesign.faces.answers.declared import made, records
+from ocs_codesign.faces.answers.deploy import SIZES, bundle_facts
 from ocs_codesign.faces.answers.sections import Facts, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
+    from ocs_codesign.fabric.bundle.write.bundle import BundlePlace
     from ocs_codesign.fabric.pods.description import PodDescription
     from ocs_codesign.fabric.pods.packing import Packing
+    from ocs_codesign.fabric.pods.placing import PlacedPod
     from ocs_codesign.fabric.pods.survival import PodSurvival
     from ocs_codesign.faces.answers.sections import Section
     from ocs_codesign.graphs.families.pods import Pod
@@ -59,6 +62,7 @@ def cost_sections(slice_: Pod, found: PodCost, collective: str) -> Iterator[Sect
 
 _MOST_ROWS = 12
 made("pod.survive", changed=lambda found: [each._asdict() for each in found.changed])
+made("pod.deployed", slices=lambda placed: placed, **SIZES)
 made("pod.pack", placed=lambda found: [each._asdict() for each in found.placed])
 
 
@@ -122,3 +126,17 @@ def goodput_sections(
         ("availability", f"{float(availability):g} of a host"),
         ("goodput", f"{float(share):.9g} of all cubes"),
     )
+
+
+def deployed_sections(
+    placed: Sequence[PlacedPod], manifest: dict[str, Any], place: BundlePlace
+) -> Iterator[Section]:
+    """Where every slice is, and the bundle."""
+    answer = records()["pod.deployed"].json(placed, manifest, place)
+    rows = [
+        (str(len(each.cubes)), each.name, each.slice.label(), ", ".join(map(str, each.cubes)))
+        for each in placed
+    ]
+    yield Table(("cubes", "name", "slice", "which"), rows, numbers=1, texts=1)
+    yield ""
+    yield bundle_facts(answer)

@@ -85,6 +85,10 @@ SECTIONS = {
         "survive": ("survive", "What every single loss leaves, and how to repair one."),
         "rewire": ("rewire", "Change circuits from one topology to another, in stages."),
         "pod": ("pod", "Slices of pods: fixed cubes of chips, free circuits between them."),
+        "rehearse": (
+            "rehearse",
+            "Run a bundle's fabric and schedules as processes on this machine.",
+        ),
         "control": ("control", "Lead switches to what a bundle says, from whatever they hold."),
         "switch-agent": ("control.switch_agent", "The agent of an emulated switch."),
     },

@@ -155,7 +155,7 @@ class BuildOptions(opt.GraphOptions):
         return {**own, "sketch": None, **more}
 
 
-@command(plot="the tallest tree of a forest")
+@command(plot="the tallest tree of a forest, else how the data of node 0 go, step by step")
 def build(given: BuildOptions = group(BuildOptions)) -> Answer:
     """Build the schedule of a RECIPE, graph or network, verify it, and save it with its topology.
 
@@ -208,7 +208,8 @@ def build(given: BuildOptions = group(BuildOptions)) -> Answer:
             return refuse(made)
         if directory is None:
             return _times(made, process_time() - begin)
-        figure = trees_drawn(made)
+        is_forest = made.forests or scheduler == FOREST
+        figure = trees_drawn(made) if is_forest else _spread_drawn(design)
         tell_phase("Writing the design", 0, 0)
         save_design(design, directory, source.graph_name)
     has_bound = source.network is None and design.collective in GATHERING_COLLECTIVES
@@ -221,6 +222,16 @@ def build(given: BuildOptions = group(BuildOptions)) -> Answer:
         forest=forest,
         figure=figure,
     )
+
+
+def _spread_drawn(design: Design) -> tuple[Any, ...]:
+    """The picture of the steps of a design, where one is asked for."""
+    if asked_output("plot") is None:
+        return ()
+    from ocs_codesign.faces.pictures.graph import check_spread
+
+    check_spread(design.schedule)
+    return ("graph.spread_figure", design.schedule, 0)
 
 
 def _decided(given: BuildOptions) -> tuple[Collective, str, dict[str, Any], Contest | None]:
@@ -267,9 +278,7 @@ def _decided(given: BuildOptions) -> tuple[Collective, str, dict[str, Any], Cont
     _check_usage(given, wanted, scheduler, limits)
     if race is None and given.machine is not None:
         raise click.UsageError("--machine is for --message on a --network")
-    if asked_output("plot") is not None and scheduler != FOREST:
-        raise click.UsageError("--plot is for --scheduler forest")
-    if given.directory is None and scheduler != GREEDY:
+    if given.directory is None and (scheduler != GREEDY or asked_output("plot") is not None):
         raise click.UsageError("Missing option '--out'.")
     return wanted, scheduler, limits, race
 

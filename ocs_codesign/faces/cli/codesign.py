@@ -346,7 +346,7 @@ OBJECTIVES = ("time", "time-cost")
 
 @command()
 def allocate(
-    budget: str = argument("budget", type=opt.FILE, metavar="FILE|NETWORK"),
+    budget: str = argument("budget", type=opt.FILE, metavar="FILE|NETWORK|ROOM"),
     total: float | None = opt.quantity_option(
         "--total", parse_bandwidth, "What a rank sends in all dimensions together."
     ),
@@ -375,10 +375,11 @@ def allocate(
     """Divide the bandwidth of a rank among dimensions, for what is sent in them.
 
     FILE holds dimensions, their prices, and collectives; or give a NETWORK whose links have
-    dimensions, such as torus((4, 8), 1), and a --collective of --message over all of them. Every
+    dimensions, such as torus((4, 8), 1), or a room, whose dimensions are inside servers and between
+    them, and a --collective of --message over all of them. Every
     collective takes as long as its busiest dimension. The best real numbers are an optimum of a
     convex program; with --unit the best whole numbers as well, of all ways to share them where
-    those are few. Without --total or --money a NETWORK keeps what it has.
+    those are few. Without --total or --money a NETWORK or a room keeps what it has.
 
     \b
     Example:
@@ -443,25 +444,42 @@ def _compared(
 
 def _spending(text: str, options: dict[str, Any]) -> tuple[Spending, tuple[Fraction, ...] | None]:
     """What is sent, and the bandwidths of the network where one is given."""
+    from ocs_codesign.faces.sites import is_builder
     from ocs_codesign.jobs.budgets import sent_bytes
     from ocs_codesign.jobs.files.budget_files import Spending, load_budget
-    from ocs_codesign.jobs.whole_budgets import dimensions_of
+    from ocs_codesign.jobs.files.site_files import as_site
 
-    if not text.rstrip().endswith(")"):
+    is_network = text.rstrip().endswith(")") and not is_builder(text)
+    site = None if is_network else as_site(text)
+    if site is None and not is_network:
         if any(value is not None for value in options.values()):
             raise click.UsageError(
-                "--collective, --message and --bandwidth are for a NETWORK: the file has its own"
+                "--collective, --message and --bandwidth are for a NETWORK or a room: the file has "
+                "its own"
             )
         return load_budget(Path(text)), None
     if options["message"] is None:
         raise click.UsageError("give --message: what is sent on the network")
-    network = opt.network_of(text)
-    unit = unit_Bps(network, options["bandwidth"])
-    found = dimensions_of(network)
+    if site is None:
+        found = _of_network(text, options["bandwidth"])
+    elif options["bandwidth"] is not None:
+        raise click.UsageError("--bandwidth is for a NETWORK without a unit: a room has bandwidths")
+    else:
+        found = site.dimensions()
     collective = options["collective"] or WITHOUT_PARAMETERS[0].name
-    sizes = [each.num_ranks for each in found]
-    names = tuple(f"{each.number}, {each.num_ranks} hosts" for each in found)
+    names, sizes, present, price = zip(*found, strict=True)
     sent = (sent_bytes(collective, options["message"], sizes),)
-    none = tuple(Fraction(0) for _ in found)
-    spending = Spending(f"{collective} on {text}", names, sent, Fraction(0), none, {}, ())
-    return spending, tuple(each.bandwidth * unit for each in found)
+    spending = Spending(f"{collective} on {text}", names, sent, Fraction(0), price, {}, ())
+    return spending, present
+
+
+def _of_network(text: str, bandwidth: float | None) -> list[tuple[str, int, Fraction, Fraction]]:
+    """The dimensions of a network: names, ranks, bandwidths of a host, and no prices."""
+    from ocs_codesign.jobs.whole_budgets import dimensions_of
+
+    network = opt.network_of(text)
+    unit = unit_Bps(network, bandwidth)
+    return [
+        (f"{one.number}, {one.num_ranks} hosts", one.num_ranks, one.bandwidth * unit, Fraction(0))
+        for one in dimensions_of(network)
+    ]

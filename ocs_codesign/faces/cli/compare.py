@@ -148,11 +148,12 @@ def _network_and_recipe(text: str) -> tuple[Network, Recipe | None]:
     from ocs_codesign.core.networks.builders import direct
     from ocs_codesign.core.networks.registry import NETWORKS
     from ocs_codesign.faces.cli.handles import recipe_of
+    from ocs_codesign.faces.sites import is_builder
     from ocs_codesign.graphs.handle import asked_digits
 
     builder = text.partition("(")[0].strip()
     is_recipe = asked_digits(text) is not None or (
-        text.rstrip().endswith(")") and builder not in NETWORKS
+        text.rstrip().endswith(")") and builder not in NETWORKS and not is_builder(text)
     )
     if Path(text).exists() or not is_recipe:
         return opt.network_of(text), None

@@ -24,6 +24,7 @@ from ocs_codesign.faces.cli.deployed import (
 from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
 from ocs_codesign.faces.cli.message_options import message_option, messages_option
 from ocs_codesign.faces.cli.output import Answer, answered, asked_output, told
+from ocs_codesign.faces.cli.pod import cubes_of, failed_option
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -117,14 +118,14 @@ def netbox_command(
     return told("sections.imports", answer, [shown], files)
 
 
-SCHEMAS = ("fabric", "workload", "cluster")
+SCHEMAS = ("fabric", "workload", "cluster", "room")
 
 
 @command("schema", of=fabric, short_help="Print the JSON Schema of a kind of file.", json=False)
 def schema_command(
     kind: str = argument("kind", type=click.Choice(SCHEMAS), default=SCHEMAS[0]),
 ) -> None:
-    """Print the JSON Schema of files of a KIND: of fabrics, of workloads or of clusters.
+    """Print the JSON Schema of files of a KIND: fabrics, workloads, clusters, or rooms as a whole.
 
     \b
     Example:
@@ -133,8 +134,9 @@ def schema_command(
     from ocs_codesign.fabric.files.cluster_files import cluster_json_schema
     from ocs_codesign.fabric.files.schema import json_schema
     from ocs_codesign.fabric.files.workload import workload_json_schema
+    from ocs_codesign.jobs.files.site_files import site_json_schema
 
-    schemas = (json_schema, workload_json_schema, cluster_json_schema)
+    schemas = (json_schema, workload_json_schema, cluster_json_schema, site_json_schema)
     click.echo(json.dumps(schemas[SCHEMAS.index(kind)](), indent=2, ensure_ascii=False))
 
 
@@ -142,16 +144,27 @@ def schema_command(
     "example", of=fabric, short_help="Print a commented fabric file to begin with.", json=False
 )
 def example_command(
+    file: str | None = argument("file", type=opt.INPUT, required=False),
     hosts: int = option("--nodes", type=int, default=64, help="Hosts."),
     planes: int = option("--planes", type=int, default=4, help="Planes."),
     profile: str = option("--profile", default="polatis-384", help="Switch profile."),
 ) -> None:
     """Print a commented fabric file to begin with.
 
+    Of an older FILE of a fabric, a cluster or a cluster for jobs, or of a builder such as
+    dgx_h100(64), print what describes the same as a room, which all commands take.
+
     \b
     Example:
       ocs-codesign fabric example --nodes 64 --planes 4 > fabric.yaml
+      ocs-codesign fabric example fabric.yaml > room.yaml
+      ocs-codesign fabric check room.yaml
     """
+    if file is not None:
+        from ocs_codesign.jobs.files.site_files import load_site
+
+        click.echo(load_site(file).text(), nl=False)
+        return
     from ocs_codesign.fabric.files.example import example_text
 
     click.echo(example_text(hosts, planes, profile), nl=False)
@@ -320,6 +333,10 @@ class DeployOptions(OptionGroup):
         help="Where to put the bundle (default: that of --bundle).",
     )
     archive_path: str | None = archive_option
+    pod: str | None = option(
+        "--pod", metavar="NAME|FILE", help="Put slices on the cubes of a pod instead."
+    )
+    failed: str | None = failed_option
 
 
 @command()
@@ -342,12 +359,21 @@ def deploy(given: DeployOptions = group(DeployOptions)) -> Answer:
     or beside DIR; with --bundle and no RECIPE the bundle stays what it is. All that reads a bundle
     reads this file too.
 
+    With --pod every RECIPE is a slice as 'pod cost' takes it, on cubes of its own, the first that
+    are free, or those of NAME@3,17=SLICE. DIR gets the cables of the pod, what every switch joins
+    for every slice and for all, and the permutations; 'verify-bundle' follows their light.
+
     \b
     Example:
       ocs-codesign fabric example --nodes 8 --planes 2 > fabric.yaml
       ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
       ocs-codesign deploy --bundle bundle 'other=GeneralizedKautz(2, 8)'
+      ocs-codesign deploy a=4x4x8_twisted b@9,3,5,0=8x8x4 --pod tpu-v4 --out slices
     """
+    if given.pod is not None:
+        return _deploy_slices(given, given.pod)
+    if given.failed is not None:
+        raise click.UsageError("--failed is for --pod")
     if (given.fabric_path is None) == (given.bundle is None):
         raise click.UsageError("give --fabric FILE for new cables, or --bundle for laid ones")
     if (
@@ -377,6 +403,35 @@ def deploy(given: DeployOptions = group(DeployOptions)) -> Answer:
         check_names(deployment.fabric, deployment.names)
         manifest = write(deployment, place)
     return answered("deploy.deployment", deployment, manifest, place)
+
+
+def _deploy_slices(given: DeployOptions, pod_name: str) -> Answer:
+    """Slices on the cubes of a pod."""
+    others = (given.fabric_path, given.bundle, given.remove, given.message)
+    if any(others) or given.collectives != ("allreduce",) or given.prefer != "any":
+        raise click.UsageError("--pod takes --failed, --out and --archive: slices need no more")
+    if not given.recipes:
+        raise click.UsageError("give at least one slice")
+    if given.directory is None and given.archive_path is None:
+        raise click.UsageError("--out DIR is missing: where to put the bundle")
+    from ocs_codesign.fabric.bundle.write.pods import write_pod
+    from ocs_codesign.fabric.pods.description import load_pod, slice_of
+    from ocs_codesign.fabric.pods.placing import place_slices
+
+    described, wanted = load_pod(pod_name), []
+    with progress("Reading files"):
+        place = where_to(None, given.directory, given.archive_path)
+        if given.directory is not None:
+            check_untouched(given.directory)
+        for number, text in enumerate(given.recipes, 1):
+            match = _NAMED.fullmatch(text)
+            name, slice_text = match.groups() if match else (f"slice{number}", text)
+            name, at, cubes = name.strip().partition("@")
+            chosen = cubes_of(cubes, name) if at else None
+            wanted.append((name, slice_of(slice_text, described), chosen))
+        placed = place_slices(described, wanted, cubes_of(given.failed, "--failed"))
+        manifest = place.write(lambda directory: write_pod(described, placed, directory))
+    return answered("pod.deployed", placed, manifest, place)
 
 
 def _new(

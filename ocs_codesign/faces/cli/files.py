@@ -206,7 +206,7 @@ def _of_book(
 # ``ocs-codesign topology`` and ``import``: graphs written for, and read from, other tools.
 
 
-@command()
+@command(plot="the graph")
 def topology(
     recipe: str | None = opt.recipe_argument,
     graph: str | None = opt.graph_option,
@@ -227,7 +227,7 @@ def topology(
         help="Where to; standard output if absent.",
     ),
 ) -> Answer:
-    """Write the links of a RECIPE, or of a graph from a file, for other tools.
+    """Write the links of a RECIPE, or of a graph from a file, for other tools, and draw it.
 
     Of a --network with switches it writes the tree of servers and switches that a scheduler goes
     by: servers are boxes of accelerators, or hosts, and switches side by side are one.
@@ -255,6 +255,7 @@ def topology(
     return answered(
         *("programs.topology", source.recipe, source.graph_name, built, format_name, out),
         files={out: text.encode()},
+        figure=("graph.graph_figure", built, source.name),
     )
 
 
@@ -266,6 +267,8 @@ def _for_scheduler(
 
     if network is None or recipe is not None or graph is not None:
         raise click.UsageError(f"--format {format_name} is for a --network")
+    if asked_output("plot") is not None:
+        raise click.UsageError("--plot draws a RECIPE or graph: optimum --plot draws a network")
     if format_name not in SCHEDULER_FORMATS:
         listed = ", ".join(SCHEDULER_FORMATS)
         raise click.UsageError(f"of a --network the --format is one of {listed}")

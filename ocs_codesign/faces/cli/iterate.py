@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -105,7 +106,8 @@ def iterate(given: IterateOptions = group(IterateOptions)) -> Answer:
 
     With a CLUSTER of known accelerators it is the step of a transformer as published runs have it:
     kernels by shape, what software hides of messages, pipeline, optimizer and memory, with
-    constants fitted on such runs; tokens a second, and the share of the peak.
+    constants fitted on such runs; tokens a second, and the share of the peak. Other jobs take
+    its levels, inside servers and between them, in place of the file's machine and accelerator.
 
     Groups of as many ranks as a --book has hosts take its schedules, its host i being their i-th
     rank; what they cost is their steps and their busiest links, with alpha and bandwidth of the
@@ -150,8 +152,15 @@ def iterate(given: IterateOptions = group(IterateOptions)) -> Answer:
         ):
             raise click.UsageError("CLUSTER says what the machine is: give no other options for it")
         from ocs_codesign.faces.cli.steps import step_on
+        from ocs_codesign.jobs.files.job_files import GivenMachine, is_of_transformer
 
-        return step_on(given.job, given.cluster)
+        if is_of_transformer(given.job):
+            return step_on(given.job, given.cluster)
+        from ocs_codesign.jobs.files.site_files import load_site
+
+        machine, accelerator = load_site(given.cluster).machine()
+        priced = GivenMachine(None, levels=machine, accelerator=accelerator)
+        given = replace(given, priced=priced)
     if given.circuits.recipes:
         with progress("Measuring configurations"):
             if given.books:

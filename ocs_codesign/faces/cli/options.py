@@ -366,8 +366,13 @@ def network_of(text: str) -> Network:
         return _read_network(text, asked)
     if any(asked):
         raise click.UsageError("--speed, --speed-attribute and --without are for files")
+    from ocs_codesign.faces.sites import is_builder
     from ocs_codesign.graphs.text import parse_network
 
+    if is_builder(text):
+        from ocs_codesign.jobs.files.site_files import load_site
+
+        return load_site(text).network()
     return parse_network(text)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
     from ocs_codesign.core.lp import Options
-    from ocs_codesign.graphs.families.pods import Pod
 
 LIMIT_S = 120.0
 
@@ -116,7 +114,7 @@ def design_command(given: DesignOptions = group(DesignOptions)) -> Answer:
     Example:
       ocs-codesign pod design --cubes 2 --family lattice
     """
-    from ocs_codesign.fabric.pods.description import load_pod
+    from ocs_codesign.fabric.pods.description import load_pod, slice_json
     from ocs_codesign.search.pods.design import best_lattices, best_lifts
 
     described = load_pod(given.pod_name)
@@ -129,16 +127,8 @@ def design_command(given: DesignOptions = group(DesignOptions)) -> Answer:
         if given.family != FAMILIES[0] and given.cubes > 1:
             found += best_lifts(*asked, options_of(given.limit_s or 60.0), given.seed, given.fresh)
     found.sort(key=lambda design: (design.cost.t_b, design.cost.steps))
-    files = {} if given.out is None else {given.out: _permutations(found[0].slice)}
+    files = {} if given.out is None else {given.out: slice_json(found[0].slice)}
     return answered("pod.design", found[0], found, given.collective, files=files)
-
-
-def _permutations(slice_: Pod) -> bytes:
-    """A slice as JSON, which ``pod cost`` reads."""
-    from ocs_codesign.graphs.families.pods import cube_of
-
-    nested = cube_of(slice_.cube).nested(slice_.circuits().tolist())
-    return f"{json.dumps({'cubes': slice_.num_cubes, 'permutations': nested})}\n".encode()
 
 
 @command("survive", of=pod, short_help="What an all-to-all costs when a part is lost.")
@@ -173,10 +163,25 @@ def survive_command(
     return answered("pod.survive", found, lost)
 
 
+failed_option = option("--failed", metavar="CUBES", help="Cubes that do not work: 3,17.")
+
+
+def cubes_of(text: str | None, name: str) -> list[int]:
+    """The numbers of cubes in a text, none where it is None; UsageError if it has others.
+
+    >>> cubes_of("3,17", "--failed"), cubes_of(None, "--failed")
+    ([3, 17], [])
+    """
+    try:
+        return [] if text is None else [int(cube) for cube in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"{name} has {text!r}: cubes are numbers, as in 3,17") from None
+
+
 @command("pack", of=pod, short_help="Place jobs on the cubes that work.")
 def pack_command(
     jobs: str = argument("jobs", type=opt.INPUT, metavar="JOBS.csv"),
-    failed: str | None = option("--failed", metavar="CUBES", help="Cubes that do not work: 3,17."),
+    failed: str | None = failed_option,
     boxes: bool = option("--boxes", is_flag=True, help="Slices are boxes of neighbouring cubes."),
     wrap: bool = option("--wrap", is_flag=True, help="Boxes that may run round the end."),
     pod_name: str = pod_option,
@@ -195,10 +200,7 @@ def pack_command(
     from ocs_codesign.fabric.pods.packing import pack_anywhere, pack_boxes, read_jobs
 
     described, asked = load_pod(pod_name), read_jobs(jobs)
-    try:
-        lost = [] if failed is None else [int(cube) for cube in failed.split(",")]
-    except ValueError:
-        raise click.UsageError(f"--failed has {failed!r}: cubes are numbers, as in 3,17") from None
+    lost = cubes_of(failed, "--failed")
     is_box = boxes or wrap
     found = (
         pack_boxes(asked, described, lost, wrap)

@@ -11,7 +11,7 @@ from ocs_codesign.faces.pictures.drawing import FONT_SIZE, legend_below, one_axe
 from ocs_codesign.faces.pictures.files import drawing, drawn_alone, pictured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
@@ -93,17 +93,23 @@ def _title(optimum: Optimum | ExchangeOptimum, name: str) -> str:
 
 def _layout(network: Network, cut: Cut | None) -> NDArray[np.float64]:
     """Places in the plane about as far apart as hops, the sides of the cut moved apart."""
-    from networkx import Graph, kamada_kawai_layout
-
-    graph = Graph()
-    graph.add_nodes_from(range(network.num_nodes))
-    graph.add_edges_from(zip(network.tail.tolist(), network.head.tolist(), strict=True))
-    places: dict[int, NDArray[np.float64]] = kamada_kawai_layout(graph)
-    place = np.array([places[node] for node in range(network.num_nodes)])
+    ends = zip(network.tail.tolist(), network.head.tolist(), strict=True)
+    place = hop_layout(network.num_nodes, ends)
     if cut is not None:
         apart = place[~cut.side].mean(axis=0) - place[cut.side].mean(axis=0)
         place[~cut.side] += _APART * apart / (np.hypot(*apart) or 1.0)
     return place
+
+
+def hop_layout(num_nodes: int, ends: Iterable[tuple[int, int]]) -> NDArray[np.float64]:
+    """Places in the plane about as far apart as hops."""
+    from networkx import Graph, kamada_kawai_layout
+
+    graph = Graph()
+    graph.add_nodes_from(range(num_nodes))
+    graph.add_edges_from(ends)
+    places: dict[int, NDArray[np.float64]] = kamada_kawai_layout(graph)
+    return np.array([places[node] for node in range(num_nodes)])
 
 
 def _tiers(network: Network, cut: Cut | None) -> NDArray[np.float64]:

@@ -32,7 +32,7 @@ MAX_TUNER_BYTES = 2**20
 MAX_LINE = 255
 CHANNELS = 2
 LARGEST_BYTES = 2**32 - 1
-"""The end of the last rule: what is larger is left to NCCL."""
+"""The end of the last rule of a file: what is larger is left to NCCL."""
 
 ANY = -1
 COLLECTIVES = {
@@ -88,7 +88,12 @@ class TunerRule:
 
 
 def rules_of(
-    book: Book, *, num_channels: int = CHANNELS, protocol: str = "simple", num_servers: int = ANY
+    book: Book,
+    *,
+    num_channels: int = CHANNELS,
+    protocol: str = "simple",
+    num_servers: int = ANY,
+    largest_bytes: int = LARGEST_BYTES,
 ) -> tuple[TunerRule, ...]:
     """A rule for every page whose plan is what NCCL has: rings, double binary tree or PAT.
 
@@ -103,15 +108,16 @@ def rules_of(
             f"{book.collective.text}: NCCL's tuner knows {', '.join(COLLECTIVES)} of all ranks"
         )
     ways = list(_ways(book, protocol) if book.advice is None else _advised(book, book.advice))
-    ends = [begin - 1 for begin, _ in ways[1:]] + [LARGEST_BYTES]
+    ends = [begin - 1 for begin, _ in ways[1:]] + [largest_bytes]
     rules: list[TunerRule] = []
-    for (begin, way), end in zip(ways, ends, strict=True):
+    for (begin, way), last in zip(ways, ends, strict=True):
         if way is None or collective not in _DOES.get(way[0], (collective,)):
             continue
-        if begin > min(end, LARGEST_BYTES):
+        end = min(last, largest_bytes)
+        if begin > end:
             continue
         known = num_channels, num_servers, book.network.num_hosts
-        rule = TunerRule(collective, begin, min(end, LARGEST_BYTES), *way, *known)
+        rule = TunerRule(collective, begin, end, *way, *known)
         if rules and rules[-1].to_bytes + 1 == begin:
             joined = replace(rule, from_bytes=rules[-1].from_bytes)
             if replace(joined, to_bytes=begin - 1) == rules[-1]:

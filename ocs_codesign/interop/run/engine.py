@@ -419,8 +419,8 @@ def input_and_output(program: RankProgram, rank: int) -> tuple[Place, Place]:
     ValueError if a part of the smaller buffer does not stand in the larger one.
     """
     units = program.chunks_per_unit
-    given = _chunks(program.demands[0], rank, units, at_first=True)
-    wanted = _chunks(program.demands[-1], rank, units, at_first=False)
+    given = chunks_held(program.demands[0], rank, units, at_first=True)
+    wanted = chunks_held(program.demands[-1], rank, units, at_first=False)
     buffer = program.place_buffer
     held = given if buffer == INPUT else wanted
     if not program.in_place or not len(held):  # a leaf of a scatter or a gather has only one anyway
@@ -446,7 +446,7 @@ def _found(held: NDArray[np.int64], chunks: NDArray[np.int64], rank: int) -> NDA
     return order[at] if len(chunks) else np.zeros(0, dtype=np.int64)
 
 
-def _chunks(demand: Demand, host: int, units: int, *, at_first: bool) -> NDArray[np.int64]:
+def chunks_held(demand: Demand, host: int, units: int, *, at_first: bool) -> NDArray[np.int64]:
     """Numbers of the chunks that a host has before a demand, or must have after it, in order."""
     summed = demand.kind[demand.item_of_piece()] == SUM
     at_root = demand.root[demand.item_of_piece()] == host

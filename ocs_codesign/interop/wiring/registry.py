@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 2**28
 _HEAD = 2**14
+_DESCRIBES_A_ROOM = re.compile(
+    rb'^\{?\s{0,2}"?(?:version"?\s*:\s*2\b|(?:planes|nics|optics|accelerator)"?\s*:)', re.MULTILINE
+)
+"""A key that files of rooms have and those of networks have not."""
 
 
 class ForeignNetwork(NamedTuple):
@@ -120,6 +124,11 @@ def read_network(path: str | Path, asked: ReadOptions) -> tuple[Network, Reading
     path = Path(path)
     data = read_limited(path, MAX_BYTES)
     name = told(data)
+    if name is None and _DESCRIBES_A_ROOM.search(data) is not None:
+        if any(asked):
+            raise ValueError(f"{path}: --speed, --speed-attribute and --without are not for rooms")
+        network: Network = later("ocs_codesign.jobs.files.site_files.load_site")(path).network()
+        return network, None
     if name is None:
         if asked.speeds or asked.without:
             listed = ", ".join(one.description for one in READERS.values())

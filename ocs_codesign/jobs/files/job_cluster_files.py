@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ocs_codesign.core.cost import CostModel
-from ocs_codesign.core.files.archives import check_size, read_limited
+from ocs_codesign.core.files.archives import check_size
 from ocs_codesign.core.files.plain_text import checked_part, file_error, read_plain_text
 from ocs_codesign.core.quantities import exact
+from ocs_codesign.core.registry import provided
 from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.files.fabric_files import described_plain
 from ocs_codesign.fabric.files.schema import Name, ProfileName
 from ocs_codesign.fabric.profiles import NICS_USD, TRANSCEIVERS_USD, profile_named
 from ocs_codesign.jobs.cluster_design.cluster import (
@@ -33,10 +34,13 @@ from ocs_codesign.jobs.training.operation import Interruptions, RunningCosts
 from ocs_codesign.jobs.training.room import Room
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ocs_codesign.core.files.plain_text import Place, PlainText
 
 
 MAX_JOB_CLUSTER_BYTES = 2**20
+_OF_SITES = {"hosts", "planes", "nics"}
 MAX_SERVERS, MAX_ACCELERATORS, MAX_PORTS = 2**17, 1024, 64
 PACKET_PORT_USD_PER_GBPS = Fraction(187, 100)
 """Class value of a port of a packet switch: an estimate, for no list of prices is public."""
@@ -226,9 +230,12 @@ def load_job_cluster(path: str | Path) -> JobCluster:
     Raises OSError if the file cannot be read, and ValueError with the file, the line (of YAML), the
     path in it, the value and the rule for anything else.
     """
-    path = Path(path)
-    data = read_limited(path, MAX_JOB_CLUSTER_BYTES)
-    return parse_job_cluster(data, str(path), is_json=path.suffix.lower() == ".json")
+    return _described(*_load(path))
+
+
+def _load(path: str | Path) -> tuple[PlainText, JobClusterPart, str]:
+    plain, name = described_plain(path, MAX_JOB_CLUSTER_BYTES)
+    return *_part_of(plain, name), name
 
 
 def parse_job_cluster(data: bytes, name: str, *, is_json: bool = False) -> JobCluster:
@@ -246,7 +253,7 @@ def _described(plain: PlainText, part: JobClusterPart, name: str) -> JobCluster:
         rule = ": optics is missing: circuits are planned on optical ports"
         raise file_error(name, plain, (), rule, "the cluster")
     with rules_at(name, plain, "optics"):
-        num_ports = _ports(part.optics, part.servers.accelerators)
+        num_ports = accelerator_ports(part.optics, part.servers.accelerators)
     with rules_at(name, plain, "accelerator"):
         return _cluster(part, part.optics, num_ports)
 
@@ -256,10 +263,8 @@ def load_described(path: str | Path) -> JobCluster | tuple[str, Room]:
 
     Raises as ``load_job_cluster``.
     """
-    path = Path(path)
-    data, is_json = read_limited(path, MAX_JOB_CLUSTER_BYTES), path.suffix.lower() == ".json"
-    plain, part = _cluster_part(data, str(path), is_json=is_json)
-    return (_described if part.network is None else _room)(plain, part, str(path))
+    plain, part, name = _load(path)
+    return (_described if part.network is None else room_of)(plain, part, name)
 
 
 def load_room(path: str | Path) -> tuple[str, Room]:
@@ -268,9 +273,7 @@ def load_room(path: str | Path) -> tuple[str, Room]:
     What leaves an accelerator are its network's bytes, or those of its optical ports together.
     Raises as ``load_job_cluster``.
     """
-    path = Path(path)
-    data = read_limited(path, MAX_JOB_CLUSTER_BYTES)
-    return parse_room(data, str(path), is_json=path.suffix.lower() == ".json")
+    return room_of(*_load(path))
 
 
 def parse_room(data: bytes, name: str, *, is_json: bool = False) -> tuple[str, Room]:
@@ -280,16 +283,19 @@ def parse_room(data: bytes, name: str, *, is_json: bool = False) -> tuple[str, R
     Traceback (most recent call last):
     ValueError: c.yaml, line 1: the cluster: it has one of network and optics
     """
-    return _room(*_cluster_part(data, name, is_json=is_json), name)
+    return room_of(*_cluster_part(data, name, is_json=is_json), name)
 
 
-def _room(plain: PlainText, part: JobClusterPart, name: str) -> tuple[str, Room]:
+def room_of(plain: PlainText, part: JobClusterPart, name: str) -> tuple[str, Room]:
+    """The name of a cluster and its accelerators; ValueError as in the loader."""
     if (part.network is None) == (part.optics is None):
         raise file_error(name, plain, (), ": it has one of network and optics", "the cluster")
     servers = part.servers
     if part.optics is not None:
         with rules_at(name, plain, "optics"):
-            outside = _ports(part.optics, servers.accelerators) * part.optics.port_bandwidth
+            outside = (
+                accelerator_ports(part.optics, servers.accelerators) * part.optics.port_bandwidth
+            )
     else:
         outside = part.network.bandwidth if part.network is not None else Fraction(0)
     inside = outside if servers.scale_up is None else servers.scale_up
@@ -311,7 +317,7 @@ def _costs(part: JobClusterPart) -> RunningCosts:
     """What accelerators and their fabric cost: a fat tree of packets, or ports of optics."""
     servers, prices = part.servers, part.prices
     if part.optics is not None:
-        cluster = _cluster(part, part.optics, _ports(part.optics, servers.accelerators))
+        cluster = _cluster(part, part.optics, accelerator_ports(part.optics, servers.accelerators))
         fabric = cluster.num_ports * cluster.port_usd
     else:
         bandwidth = part.network.bandwidth if part.network is not None else Fraction(0)
@@ -322,9 +328,22 @@ def _costs(part: JobClusterPart) -> RunningCosts:
 
 def _cluster_part(data: bytes, name: str, *, is_json: bool) -> tuple[PlainText, JobClusterPart]:
     check_size(len(data), name, MAX_JOB_CLUSTER_BYTES)
-    plain = read_plain_text(data, name, is_json=is_json)
+    return _part_of(read_plain_text(data, name, is_json=is_json), name)
+
+
+def _part_of(plain: PlainText, name: str) -> tuple[PlainText, JobClusterPart]:
+    """The cluster, or that of a site or of what else describes one."""
+    value = plain.value
+    if isinstance(value, dict) and (value.get("version") == 2 or value.keys() & _OF_SITES):
+        found: tuple[PlainText, JobClusterPart] = provided("job cluster of a site")(plain, name)
+        return found
+    return plain, checked_job_cluster(plain, name)
+
+
+def checked_job_cluster(plain: PlainText, name: str) -> JobClusterPart:
+    """What plain data say of a cluster for jobs; ValueError as in the loader."""
     keys = "name, servers, accelerator, and optics or a network"
-    return plain, checked_part(plain, name, JobClusterPart, _keys_at, "cluster", keys=keys)
+    return checked_part(plain, name, JobClusterPart, _keys_at, "cluster", keys=keys)
 
 
 def job_cluster_json_schema() -> dict[str, Any]:
@@ -338,7 +357,7 @@ def _keys_at(place: Place) -> list[str]:
     return list(_PARTS.get(key, JobClusterPart).model_fields)
 
 
-def _ports(optics: OpticsPart, each: int) -> int:
+def accelerator_ports(optics: OpticsPart, each: int) -> int:
     """Ports of an accelerator; those of a server are divided equally among its accelerators."""
     if optics.ports is not None:
         return optics.ports

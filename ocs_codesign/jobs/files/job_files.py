@@ -183,6 +183,10 @@ class AcceleratorPart(BaseModel):
     memory: JobBandwidth = Field(description="Bandwidth of its memory.")
     workgroups: int = Field(108, ge=1, le=2**20, description="That run at a time.")
 
+    def accelerator(self) -> Accelerator:
+        """The same as a value."""
+        return Accelerator(self.peak, float(self.memory), self.workgroups)
+
 
 ModelPart = TransformerPart | RecommenderPart | ResidualPart
 MODEL_KINDS = ("transformer", "recommender", "residual")
@@ -207,7 +211,7 @@ def transformer_of(part: TransformerPart) -> Transformer:
 def graph_of_model(
     part: ModelPart,
     divided: ParallelPart | None,
-    processor: AcceleratorPart,
+    accelerator: Accelerator,
     machine: Machine,
     *,
     ranks_alone: bool = False,
@@ -218,7 +222,6 @@ def graph_of_model(
     """
     parallel = Parallel() if divided is None else divided.parallel()
     parallel.check_alike(machine)
-    accelerator = Accelerator(processor.peak, float(processor.memory), processor.workgroups)
     trained = model_of(part)
     if isinstance(trained, Recommender):
         if parallel.num_ranks > parallel.data or parallel.zero:
@@ -271,8 +274,8 @@ class GivenMachine:
     """What messages cost where a file does not say it, and its ranks where it does not say them.
 
     Switches of the outermost level have the ``aggregation``, of a file's machine as well. A
-    ``real`` machine is taken in place of a file's. Of traces an ``accelerator`` does what has no
-    time, and what they say of ``ignore`` is left out.
+    ``real`` machine is taken in place of a file's, and so are ``levels`` with the ``accelerator``.
+    Of traces the accelerator does what has no time, and what they say of ``ignore`` is left out.
     """
 
     model: CostModel | None
@@ -280,13 +283,18 @@ class GivenMachine:
     num_ranks: int | None = None
     aggregation: AggregationProfile | None = None
     real: RealMachine | None = None
+    levels: Machine | None = None
     accelerator: Accelerator | None = None
     ignore: tuple[str, ...] = ()
 
     def machine(self, num_ranks: int) -> Machine:
         """The machine, one level of so many ranks; ValueError without a model."""
-        if self.real is not None:
-            found = Machine.of_library(self.real, num_ranks)
+        if self.levels is not None and self.levels.num_ranks < num_ranks:
+            has = self.levels.num_ranks
+            raise ValueError(f"it has {num_ranks} ranks: the room has {has} accelerators")
+        library = None if self.real is None else Machine.of_library(self.real, num_ranks)
+        found = self.levels or library
+        if found is not None:
             return found if self.aggregation is None else found.aggregating(self.aggregation)
         if self.model is None:
             raise ValueError("it does not say what messages take: --alpha and --bandwidth do")
@@ -449,6 +457,20 @@ def job_part(data: bytes, name: str, *, is_json: bool = False) -> tuple[PlainTex
     return plain, part
 
 
+def is_of_transformer(path: str | Path) -> bool:
+    """Whether what is there may be a job file of a transformer; what is wrong is said on reading.
+
+    A directory, or a trace of others, is none.
+    """
+    path = Path(path)
+    if path.is_dir() or path.suffix.lower() not in (".yaml", ".yml", ".json"):
+        return False
+    data = read_limited(path, MAX_JOB_BYTES)
+    value = read_plain_text(data, str(path), is_json=path.suffix.lower() == ".json").value
+    model = value.get("model") if isinstance(value, dict) else None
+    return isinstance(model, dict) and model.get("kind") == MODEL_KINDS[0]
+
+
 def job_json_schema() -> dict[str, Any]:
     """The JSON Schema of job files."""
     schema = JobPart.model_json_schema()
@@ -474,15 +496,18 @@ def _loaded(part: JobPart, given: GivenMachine | None, *, ranks_alone: bool) -> 
     machine = None if part.machine is None else part.machine.machine()
     if machine is not None and given is not None and given.aggregation is not None:
         machine = machine.aggregating(given.aggregation)
-    if given is not None and given.real is not None:
+    if given is not None and (given.real is not None or given.levels is not None):
         machine = given.machine(_num_ranks(part, machine, given))
     if sum(each is not None for each in (part.layers, part.nodes, part.model)) != 1:
         raise ValueError("it has one of layers, nodes and a model")
     if part.model is not None:
-        if machine is None or part.accelerator is None:
+        processor = None if part.accelerator is None else part.accelerator.accelerator()
+        if given is not None and given.levels is not None:
+            processor = given.accelerator
+        if machine is None or processor is None:
             raise ValueError("model: it needs a machine and an accelerator: what its work takes")
         graph, text = graph_of_model(
-            part.model, part.parallel, part.accelerator, machine, ranks_alone=ranks_alone
+            part.model, part.parallel, processor, machine, ranks_alone=ranks_alone
         )
         return LoadedJob(part.name, _with_times(graph, priced(graph, machine)), text, machine)
     if part.layers is not None:
@@ -506,6 +531,8 @@ def _num_ranks(part: JobPart, machine: Machine | None, given: GivenMachine) -> i
     """Ranks of a job: of its machine, as they were given, of its division or of its nodes."""
     if machine is not None or given.num_ranks is not None:
         return given.num_ranks or 1 if machine is None else machine.num_ranks
+    if part.layers is not None and given.levels is not None:
+        return given.levels.num_ranks
     if part.layers is not None:
         raise ValueError("layers: they do not say how many ranks there are: --ranks does")
     return part.ranks if part.parallel is None else part.parallel.parallel().num_ranks

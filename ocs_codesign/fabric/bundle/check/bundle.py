@@ -65,6 +65,16 @@ from ocs_codesign.fabric.bundle.check.plans import (
     plan_name,
     read_state,
 )
+from ocs_codesign.fabric.bundle.check.pods import (
+    check_permutations,
+    check_switches,
+    chips_of,
+    database_of,
+    permutations_of,
+    read_cube,
+    read_slices,
+    slice_circuits,
+)
 from ocs_codesign.fabric.files.fabric_files import MAX_FABRIC_BYTES, parse_fabric
 
 if TYPE_CHECKING:
@@ -81,7 +91,8 @@ if TYPE_CHECKING:
 # The manifest of a bundle: checksums, the fabric, claimed configurations, and files to expect.
 
 
-FORMAT, VERSION = "ocs-codesign bundle", 2
+VERSIONS = {"ocs-codesign bundle": 2, "ocs-codesign pod": 1}
+POD = "ocs-codesign pod"
 MANIFEST, FABRIC, REPORT = "manifest.json", "fabric.json", "report.html"
 MAX_MANIFEST_BYTES = 64 * 2**20
 MAX_NODES = 2**20
@@ -115,12 +126,16 @@ def read_manifest(files: BundleFiles) -> dict[str, Any]:
     data = files.read(MANIFEST, MAX_MANIFEST_BYTES)
     if data is None:
         raise ValueError(f"{path}: the manifest cannot be read or is too large")
-    value = read_plain_text(data, str(path), is_json=True).value
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise ValueError(f"{path}: this is not the manifest of a bundle: format must be {FORMAT!r}")
-    if value.get("version") != VERSION or isinstance(value.get("version"), bool):
+    plain = read_plain_text(data, str(path), is_json=True).value
+    value: dict[str, Any] = plain if isinstance(plain, dict) else {}
+    given = value.get("format")
+    version = VERSIONS.get(given) if isinstance(given, str) else None
+    if version is None:
+        formats = " or ".join(map(repr, VERSIONS))
+        raise ValueError(f"{path}: this is not the manifest of a bundle: format must be {formats}")
+    if value.get("version") != version or isinstance(value.get("version"), bool):
         found = shown(value.get("version"))
-        raise ValueError(f"{path}: version is {found}: only version {VERSION} is read")
+        raise ValueError(f"{path}: version is {found}: only version {version} is read")
     return value
 
 
@@ -314,18 +329,24 @@ def check_directory(
     manifest = read_manifest(files)
     tell_phase("Comparing checksums")
     check_checksums(files, manifest)
-    claims = read_claims(files, manifest)
     fabric = read_fabric(files, manifest)
     checker = _Checker(files, parse_recipe)
     plant = state = None
-    if fabric is not None:
+    if fabric is not None and manifest["format"] == POD:
+        tell_phase("Following cables")
+        plant = read_plant(files, fabric, Failed())
+        checker.check_pod(plant, manifest)
+    elif fabric is not None:
+        claims = read_claims(files, manifest)
         check_names(files, fabric, claims)
         state = read_state(files, fabric, [claim.name for claim in claims])
         tell_phase("Following cables")
         plant = read_plant(files, fabric, Failed() if state is None else state.failed)
         checker.check(plant, claims, state)
-        if observed is not None:
-            checker.compare(plant, observed)
+    else:
+        read_claims(files, manifest)
+    if observed is not None and plant is not None:
+        checker.compare(plant, observed, together=manifest["format"] == POD)
     return BundleVerdict(
         manifest["name"] if isinstance(manifest.get("name"), str) else "",
         *(plant, state, tuple(checker.work), checker.rank_of),
@@ -386,6 +407,37 @@ class _Checker:
                     rule = f"the bound of {collective} is above what its schedule takes"
                     files.findings.add(MANIFEST, f"configuration {claim.name}", rule)
 
+    def check_pod(self, plant: Plant, manifest: dict[str, Any]) -> None:
+        """Follow the light of all slices of a pod, each on cubes of its own."""
+        files, num_cubes = self.files, len(plant.fabric.hosts)
+        try:
+            shape = read_cube(manifest, plant.fabric)
+        except ValueError as error:
+            files.findings.add(MANIFEST, "cube", str(error))
+            return
+        slices = read_slices(files, MANIFEST, manifest.get("slices"), num_cubes)
+        switches = [switch.name for switch in plant.fabric.switches]
+        expected = {MANIFEST, FABRIC, CABLING, *map(database_of, switches)}
+        every: list[CrossConnect] = []
+        for claim in slices:
+            tell_phase(f"Following the light of {claim.name}")
+            expected |= {table_name(claim.name, switch) for switch in switches}
+            expected.add(f"slices/{claim.name}.json")
+            rows, circuits = slice_circuits(files, plant, claim)
+            every += rows
+            joined = permutations_of(plant, claim, circuits)
+            check_permutations(files, claim, shape, joined)
+            made = chips_of(shape, joined)
+            claimed = ClaimedConfiguration(
+                claim.name, claim.recipe, made.num_nodes, 2 * len(shape), {}
+            )
+            self.derived.append(DerivedConfiguration(claimed, circuits, (), made))
+            for rule in self._recipe_rules(claimed, made):
+                files.findings.add(MANIFEST, f"slice {claim.name}", rule)
+        check_switches(files, plant, every)
+        for path in sorted(set(files.sizes) - expected):
+            files.wrong(path, "a bundle of this manifest has no such file")
+
     def _ordered(self, num_nodes: int, links: tuple[ClaimedLink, ...]) -> Topology | None:
         """The derived links in the order of the table; None if ranks are missing."""
         hosts = [host for link in links for host in link.hosts]
@@ -415,13 +467,17 @@ class _Checker:
             rules.append(f"recipe {shown(claim.recipe)}: {difference}")
         return rules
 
-    def compare(self, plant: Plant, path: Path) -> None:
-        """Compare all configurations; the differences of the nearest one are findings."""
+    def compare(self, plant: Plant, path: Path, *, together: bool) -> None:
+        """Compare all configurations; the differences of the nearest one are findings.
+
+        Slices of a pod are up ``together``.
+        """
         findings = self.files.findings
         heard = read_neighbours(path, plant, findings)
-        self.comparisons = [
-            compare_neighbours(plant, one.name, one.circuits, heard) for one in self.derived
-        ]
+        made = [(one.name, one.circuits) for one in self.derived]
+        if together:
+            made = [("all slices", sum((circuits for _, circuits in made), ()))]
+        self.comparisons = [compare_neighbours(plant, *one, heard) for one in made]
         if self.comparisons:
             nearest = min(self.comparisons, key=lambda one: len(one.differences))
             for one in nearest.differences:

@@ -326,10 +326,10 @@ def read_cross_connects(
     found: list[CrossConnect] = []
     for switch in plant.fabric.switches:
         path = table_name(configuration, switch.name)
-        mine = _of_switch(files.table(path, CIRCUIT_COLUMNS), switch)
+        mine = rows_of_switch(files.table(path, CIRCUIT_COLUMNS), switch)
         _check_states(files, path, switch, mine)
         if has_database(switch):
-            _check_database(files, plant, switch, mine, database_name(configuration, switch.name))
+            check_database(files, plant, switch, mine, database_name(configuration, switch.name))
         found += mine
     return tuple(found)
 
@@ -352,7 +352,8 @@ def circuit_rule(switch: Switch, a_side: str, b_side: str) -> str | None:
     return port_rule(switch, a_side, "A") or port_rule(switch, b_side, "A")
 
 
-def _of_switch(rows: list[Row], switch: Switch) -> list[CrossConnect]:
+def rows_of_switch(rows: list[Row], switch: Switch) -> list[CrossConnect]:
+    """The cross-connects of a switch that can be made; all others are findings."""
     used: dict[str, int] = {}
     found: list[CrossConnect] = []
     for row in rows:
@@ -383,7 +384,7 @@ def _check_states(files: BundleFiles, path: str, switch: Switch, rows: list[Cros
         files.wrong(path, f"no listed state of {switch.name} has all of these cross-connects")
 
 
-def _check_database(
+def check_database(
     files: BundleFiles, plant: Plant, switch: Switch, rows: list[CrossConnect], path: str
 ) -> None:
     """The CONFIG_DB says the same as the table of cross-connects and the cabling."""

@@ -59,6 +59,7 @@ from ocs_codesign.fabric.bundle.write.tables import (
     ports_table,
     price_rows,
     ranks_table,
+    switch_databases,
     switch_tables,
 )
 from ocs_codesign.fabric.bundle.write.text import check_names, csv_bytes, json_bytes
@@ -166,6 +167,8 @@ def _unplugged(cabling: Cabling) -> Iterator[str]:
 
 
 FORMAT, VERSION = "ocs-codesign bundle", 2
+POD_FORMAT = "ocs-codesign pod"
+"""That of slices of a pod (see ``write.pods``)."""
 MANIFEST, REPORT = "manifest.json", "report.html"
 MAX_MANIFEST_BYTES = 64 * 2**20
 
@@ -200,12 +203,12 @@ def write_with_report(
     contents = _contents(deployment)
     with whole_directory(Path(directory), swapped=True) as part:
         for path, content in contents.items():
-            _write(part / path, content)
+            write_file(part / path, content)
         _save_designs(deployment, part)
-        page = report(deployment, _described(part))
-        _write(part / REPORT, page.encode())
-        manifest = _manifest(deployment, _described(part))
-        _write(part / MANIFEST, json_bytes(manifest))
+        page = report(deployment, files_described(part))
+        write_file(part / REPORT, page.encode())
+        manifest = _manifest(deployment, files_described(part))
+        write_file(part / MANIFEST, json_bytes(manifest))
     return manifest
 
 
@@ -229,8 +232,9 @@ def _contents(deployment: Deployment) -> dict[str, bytes]:
     for one in deployment.configurations:
         configuration, title = one.configuration, repr(one.recipe)
         rows = cross_connects(configuration)
-        for name, content in switch_tables(configuration, rows, listed, failed).items():
-            files[f"cross_connects/{one.name}/{name}"] = content
+        tables = switch_tables(configuration, rows)
+        tables |= switch_databases(fabric, rows, listed, failed)
+        files |= {f"cross_connects/{one.name}/{name}": table for name, table in tables.items()}
         files[f"links/{one.name}.csv"] = links_table(configuration, rows)
         files[f"graphs/{one.name}.graphml"] = write_graphml(one.topology, title).encode()
         files[f"graphs/{one.name}.json"] = write_node_link(one.topology, title).encode()
@@ -274,12 +278,14 @@ def _manifest(deployment: Deployment, files: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file of a bundle, in a directory that is made for it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
 
 
-def _described(directory: Path) -> dict[str, Any]:
+def files_described(directory: Path) -> dict[str, Any]:
+    """Size and SHA-256 of every file in a directory, as a manifest lists them."""
     described = {}
     for path in sorted(_files_in(directory)):
         with (directory / path).open("rb") as file:
@@ -303,7 +309,7 @@ def _listed_files(directory: Path) -> set[str]:
         manifest = json.loads(read_limited(directory / MANIFEST, MAX_MANIFEST_BYTES))
     except (OSError, ValueError, RecursionError):
         return set()
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("format") not in (FORMAT, POD_FORMAT):
         return set()
     files = manifest.get("files")
     return {MANIFEST, *files} if isinstance(files, dict) else set()

@@ -209,25 +209,15 @@ def cross_connects(configuration: Configuration) -> list[CrossConnect]:
     ]
 
 
-def switch_tables(
-    configuration: Configuration,
-    rows: Sequence[CrossConnect],
-    cables: Sequence[Cable],
-    failed: Collection[tuple[int, int, int]],
-) -> dict[str, bytes]:
-    """Files by name: of every switch the CSV and the CONFIG_DB, even if it is dark."""
+def switch_tables(configuration: Configuration, rows: Sequence[CrossConnect]) -> dict[str, bytes]:
+    """The CSV of every switch, even if it is dark, by file name."""
     fabric, topology = configuration.cabling.fabric, configuration.topology
     link = configuration.link[:, 0]
     from_host = configuration.host[topology.tail[link]].tolist()
     to_host = configuration.host[topology.head[link]].tolist()
-    of_switch: list[list[CrossConnect]] = [[] for _ in fabric.switches]
-    for row in rows:
-        of_switch[row.switch].append(row)
-    labels = port_labels(cables)
     columns = ("id", "a_side", "b_side", "circuit", "from_host", "to_host")
     files = {}
-    for number, (switch, mine) in enumerate(zip(fabric.switches, of_switch, strict=True)):
-        mine.sort(key=lambda row: row.a_port)
+    for switch, mine in zip(fabric.switches, _of_switches(fabric, rows), strict=True):
         table = [
             (
                 *(row.id, row.a_side, row.b_side, row.circuit),
@@ -236,6 +226,27 @@ def switch_tables(
             for row in mine
         ]
         files[f"{switch.name}.csv"] = csv_bytes(columns, table)
+    return files
+
+
+def _of_switches(fabric: Fabric, rows: Sequence[CrossConnect]) -> list[list[CrossConnect]]:
+    """The cross-connects of every switch, by A port."""
+    of_switch: list[list[CrossConnect]] = [[] for _ in fabric.switches]
+    for row in sorted(rows, key=lambda row: row.a_port):
+        of_switch[row.switch].append(row)
+    return of_switch
+
+
+def switch_databases(
+    fabric: Fabric,
+    rows: Sequence[CrossConnect],
+    cables: Sequence[Cable],
+    failed: Collection[tuple[int, int, int]],
+) -> dict[str, bytes]:
+    """The CONFIG_DB of every switch with sides, by file name."""
+    labels, files = port_labels(cables), {}
+    of_switches = enumerate(zip(fabric.switches, _of_switches(fabric, rows), strict=True))
+    for number, (switch, mine) in of_switches:
         if switch.profile.port_model.has_b_side:
             broken = {f"{port}{'AB'[side]}" for at, side, port in failed if at == number}
             database = config_db(switch, mine, labels.get(switch.name, {}), broken)

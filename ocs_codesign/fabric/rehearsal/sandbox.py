@@ -1,0 +1,95 @@
+"""Namespaces of its own for a rehearsal: no root, nothing leaves, nothing stays."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from ocs_codesign.core.progress import tell_phase
+
+_SPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+_MARK = "OCS_CODESIGN_REHEARSAL"
+_TRIAL = """mount -t tmpfs none /run || { echo 'mount of tmpfs'; exit 0; }
+mkdir /run/netns
+ip netns add a 2>/dev/null || { echo 'ip netns'; exit 0; }
+ip link add v0 type veth peer name v1 netns a 2>/dev/null ||
+    { echo 'veth (a kernel module)'; exit 0; }
+ip link add br0 type bridge 2>/dev/null || { echo 'bridge (a kernel module)'; exit 0; }
+tc qdisc add dev v0 root tbf rate 1mbit burst 17600 limit 4194304 2>/dev/null ||
+    { echo 'tbf (sch_tbf, a kernel module)'; exit 0; }
+tc qdisc add dev v0 clsact 2>/dev/null || { echo 'clsact (sch_ingress, a kernel module)'; exit 0; }
+tc filter add dev v0 ingress pref 1 protocol all u32 match u32 0 0 action mirred egress redirect \
+dev v0 2>/dev/null || { echo 'u32 and mirred (kernel modules)'; exit 0; }
+echo ready"""
+
+
+def unshared() -> list[str]:
+    """What makes the namespaces; ValueError with what this machine lacks."""
+    if sys.platform != "linux":
+        raise ValueError("a rehearsal runs in namespaces of Linux, which this system has not")
+    for tool, package in (("unshare", "util-linux"), ("ip", "iproute2"), ("tc", "iproute2")):
+        if shutil.which(tool) is None:
+            raise ValueError(f"a rehearsal needs {tool}, of the package {package}")
+    lacks = "user namespaces (sysctl user.max_user_namespaces), or to be run as root"
+    for first in (("--user", "--map-root-user"), *([()] if os.geteuid() == 0 else [])):
+        words = ["unshare", *first, *_SPACES]
+        tried = subprocess.run(
+            [*words, "sh", "-c", _TRIAL], capture_output=True, text=True, check=False
+        )
+        said = tried.stdout.strip()
+        if said == "ready":
+            return words
+        lacks = said or lacks
+    raise ValueError(f"a rehearsal needs {lacks}, which this machine lacks")
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def in_namespaces(asked: dict[str, Any]) -> dict[str, Any]:
+    """What a rehearsal there says; ValueError with why if it could not be.
+
+    All its processes end with the first one, which ends with this one, and their namespaces, files
+    and interfaces with them.
+    """
+    words = unshared()
+    tell_phase("Bringing up the fabric")
+    script = 'mount -t tmpfs none /run && mkdir /run/netns && exec "$@"'
+    inside = [sys.executable, "-m", "ocs_codesign.fabric.rehearsal.rehearse"]
+    mark = str(os.getpid())
+    with subprocess.Popen(
+        [*words, "sh", "-c", script, "sh", *inside],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, _MARK: mark},
+        preexec_fn=_die_with_parent,
+    ) as process:
+        text = process.communicate(json.dumps(asked) + "\n")[0]
+    lines = text.splitlines()
+    if not lines:
+        raise ValueError(f"the rehearsal ended without an answer (code {process.returncode})")
+    answer: dict[str, Any] = json.loads(lines[-1])
+    if "error" in answer:
+        raise ValueError(answer["error"])
+    return {**answer, "left_behind": len(left(mark))}
+
+
+def left(mark: str) -> list[int]:
+    """Processes of a rehearsal, which they say in their environment."""
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if f"{_MARK}={mark}".encode() in file.read().split(b"\0"):
+                    found.append(int(name))
+        except (OSError, ValueError):
+            continue
+    return found

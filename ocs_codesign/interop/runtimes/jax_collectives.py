@@ -1,0 +1,284 @@
+"""Collectives of JAX over schedules, for use inside ``shard_map``: steps are permutations.
+
+A step is as many ``ppermute`` as its busiest rank has messages. Shapes are static, so that the page
+is chosen by bytes when a function is traced, and every size has a program of its own.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+
+from ocs_codesign.core.topology import starts_of
+from ocs_codesign.interop.runtimes.rounds import rounds_of
+from ocs_codesign.interop.runtimes.shelf import shelves_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.core.topology import Topology
+    from ocs_codesign.interop.runtimes.shelf import Shelf
+    from ocs_codesign.interop.runtimes.traffic import RankMessages
+
+
+class StepTables(NamedTuple):
+    """A step: pairs of every round, and slots by round or message and rank.
+
+    Row r of ``source[k]`` are the slots that rank r sends in round k. Of the messages that a rank
+    gets, by increasing source, the k-th came in round ``order[k, r]``; ``adds[k]`` and
+    ``copies[k]`` are the slots to which its chunks are added, or where they are kept. A slot that
+    is not there is the one of zeros where it is read, and behind it where it is written.
+    """
+
+    pairs: tuple[tuple[tuple[int, int], ...], ...]
+    source: tuple[NDArray[np.int32], ...]
+    order: NDArray[np.int32]
+    adds: NDArray[np.int32] | None
+    copies: NDArray[np.int32] | None
+
+
+@lru_cache(maxsize=64)
+def tables_of(traffic: RankMessages) -> tuple[StepTables, ...]:
+    """The tables of all steps."""
+    ranks, none = traffic.num_ranks, traffic.most_slots
+    slot = np.full((ranks, traffic.num_chunks), none, dtype=np.int32)
+    for rank in range(ranks):
+        held = traffic.slots_of(rank)
+        slot[rank, held] = np.arange(len(held))
+    steps = []
+    for step in range(traffic.num_steps):
+        rows = np.flatnonzero(traffic.step == step)
+        number = {
+            (int(traffic.source[row]), int(traffic.target[row])): row for row in rows.tolist()
+        }
+        rounds = rounds_of(number)
+        longest = int(np.diff(traffic.start)[rows].max())
+        order = np.zeros((len(rounds), ranks), dtype=np.int32)
+        adds = np.full((len(rounds), ranks, longest), none + 1, dtype=np.int32)
+        copies, sources = adds.copy(), []
+        round_of = {pair: at for at, pairs in enumerate(rounds) for pair in pairs}
+        for pairs in rounds:
+            chunks = [traffic.chunk[_part(traffic, number[pair])] for pair in pairs]
+            source = np.full((ranks, max(map(len, chunks))), none, dtype=np.int32)
+            for (sender, _), sent in zip(pairs, chunks, strict=True):
+                source[sender, : len(sent)] = slot[sender, sent]
+            sources.append(source)
+        for rank in range(ranks):
+            for place, pair in enumerate(sorted(pair for pair in number if pair[1] == rank)):
+                part = _part(traffic, number[pair])
+                order[place, rank] = round_of[pair]
+                written = traffic.adds[part]
+                where = slot[rank, traffic.chunk[part]]
+                adds[place, rank, : len(where)] = np.where(written, where, none + 1)
+                copies[place, rank, : len(where)] = np.where(written, none + 1, where)
+        both = [table if (table <= none).any() else None for table in (adds, copies)]
+        steps.append(StepTables(tuple(map(tuple, rounds)), tuple(sources), order, *both))
+    return tuple(steps)
+
+
+def _part(traffic: RankMessages, row: int) -> slice:
+    return slice(int(traffic.start[row]), int(traffic.start[row + 1]))
+
+
+def _rank_of(axis: Any) -> Any:
+    """The place on an axis, or row by row on several."""
+    import jax
+
+    return jax.lax.axis_index(axis)
+
+
+def performed(traffic: RankMessages, given: Any, axis: Any, elements: int, op: str = "add") -> Any:
+    """The flat output of a rank, whose flat input is ``given``; ``elements`` as of ``sizes``."""
+    import jax
+    import jax.numpy as jnp
+
+    sizes, none = traffic.sizes(elements), traffic.most_slots
+    width, mine = max(int(sizes.max()), 1), _rank_of(axis)
+    places = [_slots(traffic, which) for which in (traffic.given, traffic.wanted)]
+    (first, first_sizes), (last, last_sizes) = (
+        (slots, sizes[chunks[0]] if len(chunks[0]) else sizes[:0]) for slots, chunks in places
+    )
+    rows = _cut(given, first_sizes, width)
+    buffer = jnp.zeros((none + 1, width), given.dtype)
+    buffer = buffer.at[jnp.asarray(first)[mine]].set(rows, mode="drop")
+    for step in tables_of(traffic):
+        came = []
+        longest = max(source.shape[1] for source in step.source)
+        for pairs, source in zip(step.pairs, step.source, strict=True):
+            sent = jax.lax.ppermute(buffer[jnp.asarray(source)[mine]], axis, pairs)
+            came.append(jnp.pad(sent, ((0, longest - source.shape[1]), (0, 0))))
+        stack, order = jnp.stack(came), jnp.asarray(step.order)
+        for place in range(len(came)):
+            message = stack[order[place][mine]]
+            if step.adds is not None:
+                to = buffer.at[jnp.asarray(step.adds[place])[mine]]
+                buffer = getattr(to, op)(message, mode="drop")
+            if step.copies is not None:
+                where = jnp.asarray(step.copies[place])[mine]
+                buffer = buffer.at[where].set(message, mode="drop")
+    return _joined(buffer[jnp.asarray(last)[mine]], last_sizes)
+
+
+def _slots(
+    traffic: RankMessages, chunks_of: Any
+) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
+    """Slots of what every rank has, or wants, and the chunks in them."""
+    chunks = [chunks_of(rank) for rank in range(traffic.num_ranks)]
+    slots = [np.searchsorted(traffic.slots_of(rank), each) for rank, each in enumerate(chunks)]
+    return np.stack(slots).astype(np.int32), chunks
+
+
+def _cut(flat: Any, sizes: NDArray[np.int64], width: int) -> Any:
+    """A row for every chunk, as wide as the widest; what is behind a shorter one does not count."""
+    import jax.numpy as jnp
+
+    if (sizes == width).all():
+        return flat.reshape(len(sizes), width)
+    start = starts_of(sizes)[:-1].astype(np.int32)
+    return jnp.pad(flat, (0, width))[start[:, None] + jnp.arange(width, dtype=jnp.int32)]
+
+
+def _joined(rows: Any, sizes: NDArray[np.int64]) -> Any:
+    """The chunks of rows behind each other."""
+    import jax.numpy as jnp
+
+    if (sizes == rows.shape[1]).all():
+        return rows.reshape(-1)
+    total, place = int(sizes.sum()), jnp.arange(rows.shape[1], dtype=jnp.int32)
+    start = starts_of(sizes)[:-1].astype(np.int32)[:, None]
+    where = jnp.where(place < sizes[:, None].astype(np.int32), start + place, total)
+    return jnp.zeros(total, rows.dtype).at[where].set(rows, mode="drop")
+
+
+@final
+class JaxCollectives:
+    """``all_gather``, ``psum_scatter``, ``psum`` and ``all_to_all`` by schedules.
+
+    Arguments and results are those of ``jax.lax`` with ``tiled=True`` over axis 0. What has no page
+    is JAX's own collective, and counted so.
+    """
+
+    def __init__(self, shelves: dict[int, Shelf]) -> None:
+        self._shelves = shelves
+        self.counts: dict[tuple[str, str], int] = {}
+
+    def _traffic(self, collective: str, axis: Any, message_bytes: int) -> RankMessages | None:
+        import jax
+
+        names = axis if isinstance(axis, tuple) else (axis,)
+        size = prod(jax.lax.axis_size(name) for name in names)
+        shelf = self._shelves.get(size)
+        if shelf is None:
+            known = ", ".join(map(str, sorted(self._shelves)))
+            raise ValueError(
+                f"axis {axis!r} has {size} devices, but the plans are of {known} ranks"
+            )
+        page = shelf.page(collective, message_bytes)
+        key = (collective, "no page" if page is None else "schedule")
+        self.counts[key] = self.counts.get(key, 0) + 1
+        return None if page is None else page.traffic
+
+    def all_gather(self, x: Any, axis: Any) -> Any:
+        """The parts of all devices behind each other; its derivative is ``psum_scatter``."""
+        return self._differentiated(self._all_gather, self._psum_scatter, x, axis)
+
+    def psum_scatter(self, x: Any, axis: Any) -> Any:
+        """A device's part of the sum; its derivative is ``all_gather``."""
+        return self._differentiated(self._psum_scatter, self._all_gather, x, axis)
+
+    def psum(self, x: Any, axis: Any) -> Any:
+        """The sum of all devices; its derivative is the sum of the derivatives of all."""
+        return self._differentiated(self._psum, self._psum, x, axis)
+
+    def all_to_all(self, x: Any, axis: Any) -> Any:
+        """Every device's part for every other; its derivative is itself."""
+        return self._differentiated(self._all_to_all, self._all_to_all, x, axis)
+
+    def _differentiated(self, forward: Any, backward: Any, x: Any, axis: Any) -> Any:
+        """Derivatives by schedules of their own: those of JAX would go over reversed links."""
+        import jax
+
+        call = jax.custom_vjp(lambda x: forward(x, axis))
+        call.defvjp(lambda x: (call(x), None), lambda _, told: (backward(told, axis),))
+        return call(x)
+
+    def _all_gather(self, x: Any, axis: Any) -> Any:
+        import jax
+
+        size = jax.lax.axis_size(axis)
+        traffic = self._traffic("allgather", axis, x.nbytes * size)
+        if traffic is None or not x.size:
+            return jax.lax.all_gather(x, axis, tiled=True)
+        flat = performed(traffic, x.reshape(-1), axis, x.size)
+        return flat.reshape(size * x.shape[0], *x.shape[1:])
+
+    def _psum_scatter(self, x: Any, axis: Any) -> Any:
+        import jax
+
+        size = jax.lax.axis_size(axis)
+        _check_divides(x, size)
+        traffic = self._traffic("reduce-scatter", axis, x.nbytes)
+        if traffic is None or not x.size:
+            return jax.lax.psum_scatter(x, axis, tiled=True)
+        flat = performed(traffic, x.reshape(-1), axis, x.size // size)
+        return flat.reshape(x.shape[0] // size, *x.shape[1:])
+
+    def _psum(self, x: Any, axis: Any) -> Any:
+        import jax
+
+        traffic = self._traffic("allreduce", axis, x.nbytes)
+        if traffic is None or not x.size:
+            return jax.lax.psum(x, axis)
+        return performed(traffic, x.reshape(-1), axis, x.size).reshape(x.shape)
+
+    def _all_to_all(self, x: Any, axis: Any) -> Any:
+        import jax
+
+        size = jax.lax.axis_size(axis)
+        _check_divides(x, size)
+        traffic = self._traffic("alltoall", axis, x.nbytes)
+        if traffic is None or not x.size:
+            return jax.lax.all_to_all(x, axis, 0, 0, tiled=True)
+        return performed(traffic, x.reshape(-1), axis, x.size // size).reshape(x.shape)
+
+
+def _check_divides(x: Any, size: int) -> None:
+    if x.ndim == 0 or x.shape[0] % size:
+        raise ValueError(f"axis 0 of shape {x.shape} is shared by {size} devices: it must divide")
+
+
+def collective(*plans: Any) -> JaxCollectives:
+    """Collectives by these books, designs and plans, or the paths of saved ones.
+
+    Raises what ``shelves_of`` raises.
+    """
+    return JaxCollectives(shelves_of(plans))
+
+
+def mesh(topology: Topology | int, axis: str = "x", devices: Sequence[Any] | None = None) -> Any:
+    """A mesh of one axis whose places are the nodes of a topology, in their order.
+
+    Devices are taken as ``in_order`` has them. Raises ValueError for another number of devices.
+    """
+    import jax
+
+    number = topology if isinstance(topology, int) else topology.num_nodes
+    found = in_order(jax.devices() if devices is None else devices)
+    if len(found) != number:
+        raise ValueError(f"{len(found)} devices for {number} nodes: give as many with devices=")
+    return jax.sharding.Mesh(np.array(found), (axis,))
+
+
+def in_order(devices: Sequence[Any]) -> list[Any]:
+    """Devices by their coordinates, the first running fastest, or as they are if they have none.
+
+    The numbers of devices, and the meshes of JAX, need not follow the links of a torus.
+    """
+    if any(getattr(device, "coords", None) is None for device in devices):
+        return list(devices)
+    return sorted(devices, key=lambda each: (*reversed(each.coords), each.core_on_chip))

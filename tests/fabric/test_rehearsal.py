@@ -1,0 +1,181 @@
+"""Rehearsals: what hosts do of a schedule, and fabrics that really come up in namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from bundle_samples import TWO, named, small_deployment, small_fabric, stages_fabric, written
+from embed_samples import fabric
+
+from ocs_codesign.fabric.deployments.deploy import deploy
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.rehearsal import sandbox
+from ocs_codesign.fabric.rehearsal.network import ends_of, ways_of
+from ocs_codesign.fabric.rehearsal.rehearse import jobs_of
+from ocs_codesign.faces.cli import main
+
+
+def played(jobs, ways):
+    """The jobs of all hosts carried out in memory, step by step; the words that are wrong."""
+    for step in range(len(jobs[0].sends)):
+        sent = {
+            link: np.concatenate([job.start[at : at + n].copy() for at, n, _ in rows])
+            for job in jobs
+            for link, rows in job.sends[step].items()
+        }
+        for job in jobs:
+            for link, rows in job.gets[step].items():
+                words = sent.pop(link)
+                for at, n, is_added in rows:
+                    part, words = words[:n], words[n:]
+                    job.start[at : at + n] = part + (job.start[at : at + n] if is_added else 0)
+                assert not len(words)
+        assert not sent
+    assert len(ways) == sum(len(job.to) for job in jobs)
+    return sum(int((job.start[job.want[0]] != job.want[1]).sum()) for job in jobs)
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce", "alltoall"])
+def test_what_hosts_do_is_what_the_collective_demands(collective):
+    deployment = deploy(small_fabric(), named(TWO[1]), [collective])
+    (made,) = deployment.configurations
+    ways = ways_of(made.configuration, ends_of(deployment))
+    schedule = made.designs[0].design.schedule
+    jobs, chunk = jobs_of(schedule, ways, 100_000, 0.0)
+    assert chunk % 8 == 0
+    assert chunk * schedule.num_chunks * 8 <= 100_000 * (8 if collective == "alltoall" else 1)
+    assert played(jobs, ways) == 0
+    jobs, _ = jobs_of(schedule, ways, 1000, 0.0)
+    np.add(jobs[0].start, np.uint64(1), out=jobs[0].start)
+    assert played(jobs, ways) > 0
+
+
+def test_the_way_of_a_link_is_that_of_its_light():
+    deployment = small_deployment()
+    for made in deployment.configurations:
+        for link, way in enumerate(ways_of(made.configuration, ends_of(deployment))):
+            topology, host = made.configuration.topology, made.configuration.host
+            assert (way.tail, way.head) == (host[topology.tail[link]], host[topology.head[link]])
+            assert (way.leaves[-1], way.arrives[-1]) == ("t", "r")
+
+
+@pytest.mark.parametrize("tool", ["unshare", "ip", "tc"])
+def test_a_machine_without_tools_says_which(tool, monkeypatch, tmp_path, capsys):
+    bundle = written(small_deployment(), tmp_path / "bundle")
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: None if name == tool else name)
+    assert main(["rehearse", str(bundle)]) == 2
+    assert f"a rehearsal needs {tool}, of the package" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("tbf (sch_tbf, a kernel module)\n", "needs tbf .sch_tbf, a kernel module., which this"),
+        ("", "needs user namespaces"),
+    ],
+)
+def test_a_kernel_without_parts_says_which(said, words, monkeypatch):
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: name)
+    done = subprocess.CompletedProcess([], 0, said, "")
+    monkeypatch.setattr(sandbox.subprocess, "run", lambda *_, **__: done)
+    with pytest.raises(ValueError, match=words):
+        sandbox.in_namespaces({})
+
+
+def test_faults_are_checked_first(tmp_path, capsys):
+    bundle = written(small_deployment(), tmp_path / "bundle")
+    for fault in ("p0s0", "fan:p0s0", "port:p0s0:1A@soon"):
+        assert main(["rehearse", str(bundle), "--fault", fault]) == 2
+        assert "it must be as port:SWITCH:1A@0.5" in capsys.readouterr().err
+
+
+def lacking():
+    """What this machine lacks for rehearsals, by the probe that the product asks."""
+    try:
+        sandbox.unshared()
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def rehearsed(capsys, bundle, *arguments):
+    """The exit code and the answer; None where the machine cannot rehearse and says so."""
+    lacks = lacking()
+    words = ("rehearse", bundle, "-m", "100kB", "--slower", 12_500, *arguments, "--json", "-")
+    code = main([str(each) for each in words])
+    out, err = capsys.readouterr()
+    if lacks is not None:
+        assert (code, out) == (2, "")
+        assert lacks in err
+        assert "a rehearsal needs " in lacks
+        return None
+    return code, json.loads(out)
+
+
+SHAPES = {
+    "two-sided": lambda: deploy(small_fabric(PortModel.TWO_SIDED, 2), named(TWO[0])),
+    "matching": lambda: deploy(small_fabric(PortModel.MATCHING, 2), named(TWO[0])),
+    "three stages": lambda: deploy(stages_fabric(), named(TWO[0])),
+    "odd": lambda: deploy(fabric(7, [[7]] * 2), named(("odd", "DirectedCirculant(7, (1, 2))"))),
+}
+
+
+@pytest.mark.rehearsal
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_fabric_comes_up_and_its_bytes_are_its_loads(shape, tmp_path, capsys):
+    done = rehearsed(capsys, written(SHAPES[shape](), tmp_path / "bundle"))
+    if done is not None:
+        code, answer = done
+        keys = {"up", "neighbours", "collectives", "circuits", "faults", "left_behind"}
+        assert set(answer) == keys | {"version", "answer"}
+        assert (answer["up"], answer["neighbours"], answer["left_behind"]) == (True, "valid", 0)
+        assert all(each["results_exact"] for each in answer["collectives"])
+        for row in answer["circuits"]:
+            assert row["loaded_bytes"] == row["counted_bytes"] > 0, row
+        assert code == 0
+
+
+FAULTS = {
+    "port:p0s0:3A": "port:p0s0:3A",
+    "silent:p1s0:2A-3B": "port:p1s0:2A",
+    "cable:C00003": "cable:C00003",
+    "agent:p1s0": "agent:p1s0",
+    "host:h3": "host:h3",
+}
+
+
+@pytest.mark.rehearsal
+def test_what_fails_is_named_and_repaired_live(tmp_path, capsys):
+    recipe = named(("ring", "DirectedCirculant(8, (1, 2))"))
+    bundle = written(deploy(small_fabric(), recipe), tmp_path / "bundle")
+    faults = [word for fault in FAULTS for word in ("--fault", f"{fault}@0.05")]
+    done = rehearsed(capsys, bundle, *faults, "--repair")
+    if done is not None:
+        code, answer = done
+        for row in answer["faults"]:
+            assert set(row) == {"component", "named", "repaired"}
+            assert (FAULTS[row["component"]] in row["named"], row["repaired"]) == (True, True), row
+        for row in answer["circuits"]:
+            assert row["loaded_bytes"] == row["counted_bytes"] > 0, row
+        assert (code, answer["left_behind"], len(answer["faults"])) == (0, 0, len(FAULTS))
+
+
+@pytest.mark.rehearsal
+@pytest.mark.skipif("lacking() is not None", reason="this machine cannot rehearse")
+def test_nothing_is_left_of_a_rehearsal_that_was_killed(tmp_path):
+    bundle = written(small_deployment(), tmp_path / "bundle")
+    words = [sys.executable, "-m", "ocs_codesign", "rehearse", str(bundle)]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while len(sandbox.left(str(process.pid))) < 10:
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGKILL)
+    while sandbox.left(str(process.pid)):
+        time.sleep(0.05)

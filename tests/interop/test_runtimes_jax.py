@@ -1,0 +1,177 @@
+"""Collectives of JAX over schedules, on virtual devices: bits, rounds, links and derivatives."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from runtime_samples import CASES, bits, inputs_of, planned
+from torch_ranks import plans
+
+pytestmark = [pytest.mark.runtimes, pytest.mark.filterwarnings("ignore")]
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=11")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+METHODS = {
+    "allgather": "all_gather",
+    "reduce-scatter": "psum_scatter",
+    "allreduce": "psum",
+    "alltoall": "all_to_all",
+}
+KNOWN = [name for name in CASES if CASES[name]["plan"]["collective"] in METHODS]
+
+
+def spread(function, ranks, axes=("x",), shape=None, *, check_vma=True):
+    """A function of a device's row as one of all rows, compiled."""
+    import jax
+
+    from ocs_codesign.interop.runtimes.jax_collectives import mesh
+
+    where = mesh(ranks, "x", jax.devices()[:ranks])
+    if shape is not None:
+        where = jax.sharding.Mesh(where.devices.reshape(shape), axes)
+    spec = jax.sharding.PartitionSpec(axes)
+    return jax.jit(
+        jax.shard_map(
+            lambda row: function(row[0])[None],
+            mesh=where,
+            in_specs=spec,
+            out_specs=spec,
+            check_vma=check_vma,
+        )
+    )
+
+
+def sent_pairs(compiled):
+    """The pairs of every permutation of a program, and whether it has other collectives."""
+    text = compiled.as_text()
+    other = re.findall(r" (all-reduce|all-gather|all-to-all|reduce-scatter)\(", text)
+    lists = re.findall(r" collective-permute\(.*?source_target_pairs=\{(.*?)\}\}", text)
+    return [set(re.findall(r"\{(\d+),(\d+)", f"{each}}}")) for each in lists], other
+
+
+@pytest.mark.parametrize("some", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_bits_and_rounds(name, some):
+    import jax
+
+    import ocs_codesign.jax
+
+    plan, facts = CASES[name]["plan"], CASES[name]["facts"]
+    collectives = ocs_codesign.jax.collective(planned(plan))
+    method = getattr(collectives, METHODS[plan["collective"]])
+    for run in CASES[name]["runs"]:
+        if some and (run["elements"], run["dtype"]) not in ((7, "int64"), (1000, "float32")):
+            continue
+        with jax.enable_x64(run["dtype"] == "int64"):
+            rows = np.stack(inputs_of(CASES[name], run))
+            function = spread(partial(method, axis="x"), plan["num_nodes"])
+            compiled = function.lower(rows).compile()
+            assert bits(list(np.asarray(compiled(rows)))) == run["sha256_16_of_all_ranks"]
+    pairs, other = sent_pairs(compiled)
+    assert (len(pairs), other) == (facts["rounds"], [])
+    used = {(str(send[1]), str(send[2])) for send in plan["sends"]}
+    assert set().union(*pairs) == used
+    assert set(collectives.counts) == {(plan["collective"], "schedule")}
+
+
+def halves(name):
+    """The reduce-scatter and the allgather that an allreduce of the file is made of."""
+    plan = CASES[name]["plan"]
+    first = [send for send in plan["sends"] if send[6]]
+    last = max(send[0] for send in first)
+    second = [[send[0] - last, *send[1:]] for send in plan["sends"] if not send[6]]
+    parts = (("reduce-scatter", first), ("allgather", second))
+    return [planned(plan | {"collective": each, "sends": sends}) for each, sends in parts]
+
+
+@pytest.mark.parametrize("method", ["all_gather", "psum_scatter"])
+def test_derivatives_are_those_of_jax_over_links_that_exist(method):
+    import jax
+
+    import ocs_codesign.jax
+
+    collectives = ocs_codesign.jax.collective(*halves("ring allreduce 5"))
+    ours = partial(getattr(collectives, method), axis="x")
+    theirs = partial(getattr(jax.lax, method), axis_name="x", tiled=True)
+    rows = np.arange(50, dtype=np.float32).reshape(5, 10)
+
+    def gradient(function):
+        return spread(jax.grad(lambda row: (function(row) ** 2).sum()), 5)
+
+    compiled = gradient(ours).lower(rows).compile()
+    assert np.allclose(compiled(rows), gradient(theirs)(rows))
+    pairs, other = sent_pairs(compiled)
+    forward = {(str(rank), str((rank + 1) % 5)) for rank in range(5)}
+    assert (set().union(*pairs), other) == (forward, [])
+
+
+def test_a_model_in_data_and_tensor_parallel_parts():
+    """Eight devices: the mean gradient over all, hidden units over half of them."""
+    import jax
+    import jax.numpy as jnp
+
+    import ocs_codesign.jax
+
+    collectives = ocs_codesign.jax.collective(*plans(4)[:3], plans(8)[2], plans(2)[2])
+    draws = np.random.default_rng(0)
+    data = draws.normal(size=(8, 3, 6)).astype(np.float32)
+    weights = [draws.normal(size=shape).astype(np.float32) for shape in ((6, 8), (8, 6))]
+
+    def losses(psum):
+        def loss(first, second, x):
+            return ((jnp.tanh(x @ first) @ second - x) ** 2).mean()
+
+        def train(x):
+            part = jax.lax.axis_index("model") * 4
+            own = [
+                jax.lax.dynamic_slice_in_dim(weights[0], part, 4, 1),
+                jax.lax.dynamic_slice_in_dim(weights[1], part, 4, 0),
+            ]
+            found = []
+            for _ in range(4):
+                value, gradients = jax.value_and_grad(loss, (0, 1))(*own, x)
+                own = [
+                    each - 0.05 * psum(gradient, "data") / 4
+                    for each, gradient in zip(own, gradients, strict=True)
+                ]
+                found.append(psum(value[None], ("data", "model"))[0])
+            return jnp.stack(found)
+
+        # Checked, JAX sums the gradient of what it knows to be the same everywhere by itself, too.
+        return np.asarray(spread(train, 8, ("data", "model"), (4, 2), check_vma=False)(data))
+
+    assert np.allclose(losses(collectives.psum), losses(jax.lax.psum), rtol=1e-5)
+    assert collectives.counts == {("allreduce", "schedule"): 12}
+
+
+def test_what_has_no_page_is_jax_and_what_does_not_fit_is_refused():
+    import jax
+
+    import ocs_codesign.jax
+
+    collectives = ocs_codesign.jax.collective(plans(4)[0])
+    rows = np.ones((4, 4), dtype=np.float32)
+    _, other = sent_pairs(spread(partial(collectives.psum, axis="x"), 4).lower(rows).compile())
+    assert other == ["all-reduce"]
+    assert collectives.counts == {("allreduce", "no page"): 1}
+    with pytest.raises(ValueError, match="axis 'x' has 8 devices, but the plans are of 4 ranks"):
+        spread(partial(collectives.all_gather, axis="x"), 8)(np.ones((8, 2)))
+    with pytest.raises(ValueError, match="shared by 4 devices: it must divide"):
+        spread(partial(collectives.all_to_all, axis="x"), 4)(np.ones((4, 3)))
+    with pytest.raises(ValueError, match="11 devices for 4 nodes"):
+        ocs_codesign.jax.mesh(4)
+    assert len(jax.devices()) == 11
+
+
+def test_devices_follow_their_coordinates():
+    from ocs_codesign.interop.runtimes.jax_collectives import in_order
+
+    numbered = [(0, 0), (1, 0), (0, 1), (1, 1)]
+    fakes = [SimpleNamespace(coords=(*each[::-1], 0), core_on_chip=0) for each in numbered]
+    assert [each.coords[:2] for each in in_order(fakes)] == numbered
+    assert in_order(numbered) == numbered
