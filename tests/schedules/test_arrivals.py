@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ocs_codesign.core.bounds import topology_bound
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.topology import Topology, in_neighbours
@@ -228,6 +229,26 @@ def test_the_scheduler_takes_any_graph(collective):
     assert verify(answer.best).ok
     assert answer.cost.steps <= steps
     assert answer.bound <= answer.value <= eager.t_b
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "steps", "t_b"),
+    [
+        ("Line(Line(Complete(4)))", 3, Fraction(13, 12)),
+        ("Line(Circulant(9, (1, 2)))", 3, Fraction(1)),
+        ("Line(Cayley(Dihedral(8), ((0, 1), (1, 0), (3, 1), (6, 0))))", 3, Fraction(17, 16)),
+    ],
+)
+def test_few_orbits_have_a_bound_of_so_many_steps(text, steps, t_b):
+    """Above what cuts say of any number of steps, so what is found is proven the best."""
+    topology = parse(text).topology()
+    answer = late_schedule(topology, steps)
+    assert topology_bound(topology, "allgather", steps).t_b < t_b
+    assert answer.cost.t_b == answer.bound == t_b
+    more = late_schedule(topology, steps + 1)
+    assert more.bound <= more.cost.t_b
+    assert more.bound < t_b
 
 
 def test_line_digraphs_take_late_schedules_along():

@@ -23,10 +23,12 @@ from ocs_codesign.schedules.stepped.arrivals import late_arrivals
 from ocs_codesign.schedules.stepped.exact import MINUTE, allgather_of
 from ocs_codesign.schedules.stepped.exact_program import (
     CLOSE,
+    MAX_UNIT,
     SendRows,
     assembled,
     broadcasts,
     middle_point,
+    relaxation,
 )
 from ocs_codesign.verification.schedules import verify
 
@@ -356,6 +358,10 @@ def _rounded(prices: NDArray[np.float64]) -> NDArray[np.int64]:
 MAX_SENDS = 2_000_000
 """Largest problem: roots that no symmetry maps onto each other * links * steps."""
 
+_MAX_SENDS_OF_ORBITS = 4_000
+_MOST_ROUNDS = 4
+"""Of cuts: bounds beside searches, which take seconds so, and mostly rise in the first."""
+
 _SHARE = 0.75
 """Of the time limit, for columns."""
 
@@ -374,12 +380,12 @@ def late_schedule(
     """The schedule of at most so many steps with the least t_b, in up to ``max_chunks`` a shard.
 
     Data may take longer paths than BFB's shortest ones, and arrive later: from WHOLE_ITEMS nodes on
-    every item in one step, by a search of so many moves; with fewer in parts, by a program and its
-    time limit, with the proven bound of so many steps. An allreduce is the best
-    reduce-scatter and then allgather that take so many steps in all. When the time limit is
-    reached, the answer holds the best that was found, BFB at worst. Raises ValueError for an
-    all-to-all, too few steps, fewer than two nodes, a topology that is not strongly connected or
-    is too large, SolverUnavailableError if the solver cannot take a program.
+    every item in one step, by a search of so many moves, with a bound of so many steps where few
+    orbits make it small; with fewer in parts, by a program and its time limit, with that bound.
+    An allreduce is the best reduce-scatter and then allgather that take so many steps in all. When
+    the time limit is reached, the answer holds the best that was found, BFB at worst. Raises
+    ValueError for an all-to-all, too few steps, fewer than two nodes, a topology that is not
+    strongly connected or is too large, SolverUnavailableError if the solver cannot take a program.
     """
     collective = Collective.parse_gathering(collective)
     if topology.num_nodes < 2:
@@ -445,7 +451,10 @@ def _allgather(
         return plain, least
     if topology.num_nodes >= WHOLE_ITEMS:
         late = late_arrivals(topology, num_steps).schedule(max_chunks)
-        return min(plain, late, key=_rank), least
+        best = min(plain, late, key=_rank)
+        if best.synchronous_cost().t_b > least:
+            least = max(least, _bound_of_orbits(topology, num_steps, options))
+        return best, least
     model = broadcasts(topology, num_steps, invariant=True)
     if model.send_of.size > MAX_SENDS:
         raise ValueError(
@@ -461,6 +470,17 @@ def _allgather(
     left = options.after(time.monotonic() - began)
     made = cut_into_chunks(found, max_chunks, left)
     return min([plain, *made], key=_rank), found.least * unit
+
+
+def _bound_of_orbits(topology: Topology, num_steps: int, options: Options) -> Fraction:
+    """The least t_b of so many steps by cuts of one root an orbit; 0 where that takes too long."""
+    if topology.symmetry is None or lcm(*topology.speeds().tolist()) > MAX_UNIT:
+        return Fraction(0)
+    num_roots = len(topology.symmetry.representatives())
+    if num_roots * topology.num_links * num_steps > _MAX_SENDS_OF_ORBITS:
+        return Fraction(0)
+    model = broadcasts(topology, num_steps, invariant=True)
+    return relaxation(model, options, _MOST_ROUNDS).least * topology.t_b(Fraction(1)) / model.unit
 
 
 def _rank(schedule: Schedule) -> tuple[Fraction, int, int]:
