@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 import ocs_codesign
-from ocs_codesign.faces.answers.declared import records
+from ocs_codesign.faces.answers.declared import records, versioned
 from ocs_codesign.faces.cli import SECTIONS, app
 from ocs_codesign.faces.cli.help_levels import show_rare
 
@@ -52,10 +52,23 @@ def write_command_pages(directory: Path) -> None:
 def _command_page(name: str, command: click.Command) -> list[str]:
     lines = [f"# {name}", "", f"{command.get_short_help_str(200)}", ""]
     if not isinstance(command, click.Group):
-        return lines + _help(name, command)
+        return [*lines, *_help(name, command), *_json_words(name)]
     for inner, each in command.commands.items():
         lines += [f"## {name} {inner}", "", *_help(f"{name} {inner}", each)]
-    return lines
+    return [*lines, *_json_words(name)]
+
+
+def _json_words(command: str) -> list[str]:
+    """Tables of the words of a command's answers."""
+    lines = ["## JSON", "", "What `--json` writes; {doc}`answers` has the words within these.", ""]
+    found = [
+        name
+        for name, record in sorted(records().items())
+        if "." in name and f"`{command}`" in record.meaning.partition(":")[0]
+    ]
+    for name in found:
+        lines += [f"### {versioned(name)}", "", *_words_table(name)]
+    return lines if found else []
 
 
 def _help(name: str, command: click.Command) -> list[str]:
@@ -116,17 +129,21 @@ def answer_page() -> list[str]:
     lines = ["# Words of JSON answers", "", "Read {doc}`JSON <../formats/json>` first.", ""]
     for is_answer in (True, False):
         lines += ["## " + ("Answers" if is_answer else "Values in answers"), ""]
-        for name, record in sorted(records().items()):
+        for name in sorted(records()):
             if ("." in name) != is_answer:
                 continue
-            lines += [f"### {name}", "", record.meaning, ""]
-            lines += ["| word | kind | unit | meaning |", "|---|---|---|---|"]
-            for owner, field, always in record.flat():
-                word, kind = owner.word(field), owner.kind(field).replace("|", " or ")
-                often = "" if always else " (if there is one)"
-                lines.append(f"| `{field.name}` | {kind}{often} | {word.unit} | {word.meaning} |")
-            lines.append("")
+            lines += [f"### {name}", "", *_words_table(name)]
     return lines
+
+
+def _words_table(name: str) -> list[str]:
+    record = records()[name]
+    lines = [record.meaning, "", "| word | kind | unit | meaning |", "|---|---|---|---|"]
+    for owner, field, always in record.flat():
+        word, kind = owner.word(field), owner.kind(field).replace("|", " or ")
+        often = "" if always else " (if there is one)"
+        lines.append(f"| `{field.name}` | {kind}{often} | {word.unit} | {word.meaning} |")
+    return [*lines, ""]
 
 
 def write_reference_pages(directory: Path) -> None:

@@ -22,11 +22,11 @@ LINES = {
     "fabric": 15_659,
     "jobs": 16_369,
     "interop": 12_960,
-    "faces": 22_915,
+    "faces": 22_920,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_887
+MAX_LINES_OF_TESTS = 60_883
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

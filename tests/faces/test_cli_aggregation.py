@@ -53,7 +53,7 @@ class TestSimulate:
         done = simulate_aggregation(star(4, 100, 500, "Gbps"), profile, Fraction(10**9, 8), 10**6)
         assert found["time_ns"] == float(done.total_s * 10**9)
         assert found["packets"] == 977
-        assert found["trees"][0]["limit"] == "link"
+        assert found["sum_trees"][0]["limit"] == "link"
         assert found["aggregation"]["memory_bytes"] == 2**20
         assert float(found["most_without_Bps"]) == 12.5e9 * 4 / 6
 
@@ -83,8 +83,8 @@ class TestSimulate:
     def test_boxes_add_up_first(self, capsys):
         words = ["simulate", "a100(2)", "--message", "30kB", "--aggregation", "switchml"]
         found = answer(capsys, *words)
-        assert all(len(tree["adding_hosts"]) >= 2 for tree in found["trees"])
-        assert {34, 35} <= {switch for tree in found["trees"] for switch in tree["switches"]}
+        assert all(len(tree["adding_hosts"]) >= 2 for tree in found["sum_trees"])
+        assert {34, 35} <= {switch for tree in found["sum_trees"] for switch in tree["switches"]}
 
 
 class TestCompare:
@@ -165,7 +165,7 @@ class TestBounds:
         found = answer(capsys, *command, "switchml(num_slots=8)")["in_network"]
         assert found["forwarding"] == "400/7"
         assert found["adding"] == "100"
-        assert Fraction(found["trees"]) < Fraction(found["pooled"]) < 100
+        assert Fraction(found["tree_rate"]) < Fraction(found["pooled"]) < 100
         assert main([*command, "switchml"]) == 0
         assert "1.750" in capsys.readouterr().out
         told = refusal(capsys, "optimum", "star(3, 1)", "--bandwidth", "1Gbps")

@@ -53,7 +53,7 @@ def test_json_holds_the_proof(capsys):
     assert found["gap"] == 0
     assert len(found["prices"]) == len(found["link_use"]) == found["num_link_orbits"] == 36
     assert max(found["link_use"]) == 1
-    assert Fraction(found["bound"]) == Fraction(4 + 2 * 4, 9)
+    assert Fraction(found["t_b_bound"]) == Fraction(4 + 2 * 4, 9)
 
 
 @pytest.mark.parametrize("recipe", ["GeneralizedKautz(4, 9)", "Torus((4, 6))", "UniRing(1, 5)"])

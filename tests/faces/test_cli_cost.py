@@ -12,7 +12,6 @@ from ocs_codesign.graphs.formats.graph_files import FORMATS
 from ocs_codesign.graphs.text import parse
 
 KEYS = [
-    "version",
     "answer",
     "recipe",
     "label",
@@ -51,8 +50,7 @@ def test_json_has_exactly_this_form(capsys):
     given = answer(capsys, "GeneralizedKautz(2, 9)")
     assert list(given) == KEYS
     assert given == {
-        "version": 1,
-        "answer": "cost.measured",
+        "answer": "cost.measured/1",
         "recipe": "GeneralizedKautz(2, 9)",
         "label": "Π(2,9)",
         "graph": None,

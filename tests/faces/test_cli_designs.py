@@ -54,7 +54,7 @@ def test_what_is_built_verifies(capsys, tmp_path, collective, schedule):
     assert (code, err) == (0, "")
     built = json.loads(out)
     record = json.loads((path / "design.json").read_text(encoding="utf-8"))
-    stamped = record | {"version": 1, "answer": "build.built", "package_version": record["version"]}
+    stamped = record | {"answer": "build.built/1"}
     found = {"late": False, "topology_bound": built["topology_bound"], "out": str(path)}
     assert built == stamped | found
     assert built["recipe"] == RECIPE
@@ -65,8 +65,7 @@ def test_what_is_built_verifies(capsys, tmp_path, collective, schedule):
     assert (code, err) == (0, "")
     checked = json.loads(out)
     assert checked == {
-        "version": 1,
-        "answer": "build.verify",
+        "answer": "build.verify/1",
         "ok": True,
         "recipe": RECIPE,
         "nodes": 8,

@@ -83,7 +83,7 @@ def test_json_has_exactly_this_form(capsys):
     }
     above = {"above_bound": "7/341"}
     given = answer(capsys)
-    keys = "version answer nodes degree collective candidates bound exhaustion published "
+    keys = "answer nodes degree collective candidates bound exhaustion published "
     keys += "baselines dominated"
     assert list(given) == [*keys.split(), "catalogue", "searched_here"]
     (tree,) = given["baselines"]
@@ -108,9 +108,9 @@ def test_json_with_a_cost_model(capsys):
     assert given["cost_model"] == {
         "alpha_s": 1e-05,
         "node_bandwidth_Bps": 12.5e9,
-        "message_bytes": [2**20],
+        "messages_bytes": [2**20],
     }
-    times = [entry["time_s"][0] for entry in given["candidates"]]
+    times = [entry["times_s"][0] for entry in given["candidates"]]
     assert times[0] == pytest.approx(6e-5 + 261 / 256 * 2**20 / 12.5e9, rel=1e-12)
     assert given["best"] == [given["candidates"][0]["recipe"]]
     large = answer(capsys, *MODEL[:-1], "1GiB")

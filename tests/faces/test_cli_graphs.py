@@ -38,8 +38,7 @@ def test_topology_json(capsys, tmp_path):
     code, out, err = run(capsys, *command)
     assert (code, err) == (0, "")
     assert json.loads(out) == {
-        "version": 1,
-        "answer": "programs.topology",
+        "answer": "programs.topology/1",
         "recipe": RECIPE,
         "label": "L(K3)",
         "graph": None,
@@ -69,8 +68,7 @@ def test_import_says_what_a_graph_is(capsys, tmp_path):
     code, out, err = run(capsys, "import", str(path), "--json", "-")
     assert (code, err) == (0, "")
     assert json.loads(out) == {
-        "version": 1,
-        "answer": "programs.import",
+        "answer": "programs.import/1",
         "file": "g.csv",
         "format": "edgelist",
         "nodes": 2,

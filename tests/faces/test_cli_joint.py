@@ -47,7 +47,7 @@ def test_one_candidate_as_json(capsys):
     assert only["alltoall_s"] == [pytest.approx(2e-5 + 1.25 * 2**20 / 12.5e9)]
     assert only["allgather_s"] == [pytest.approx(2e-5 + 0.875 * 2**20 / 12.5e9)]
     assert found["best"] == [only["recipe"]]
-    assert found["cost_model"]["message_bytes"] == [2**20]
+    assert found["cost_model"]["messages_bytes"] == [2**20]
     assert all(one["dominated_by"] == only["recipe"] for one in found["dominated"])
 
 

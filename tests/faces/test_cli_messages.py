@@ -46,11 +46,11 @@ def time_s(steps, t_b, size):
 
 def test_frontier(capsys):
     found = json_of(capsys, *FRONTIER, *ASKED)
-    assert found["cost_model"]["message_bytes"] == SIZES
+    assert found["cost_model"]["messages_bytes"] == SIZES
     for one in (*found["candidates"], *found["dominated"]):
-        assert one["time_s"] == [time_s(one["steps"], one["t_b"], size) for size in SIZES]
+        assert one["times_s"] == [time_s(one["steps"], one["t_b"], size) for size in SIZES]
     for at, best in enumerate(found["best"]):
-        times = {one["recipe"]: one["time_s"][at] for one in found["candidates"]}
+        times = {one["recipe"]: one["times_s"][at] for one in found["candidates"]}
         assert times[best] == min(times.values())
     assert len(set(found["best"])) == 2
     out = table_of(capsys, *FRONTIER, *ASKED)
@@ -83,7 +83,7 @@ def test_frontier_that_changes_circuits(capsys, tmp_path):
         for at, (size, delta) in enumerate(asked):
             dead = (one["configurations"] - 1) * delta
             expected = pytest.approx(time_s(one["steps"], one["t_b"], size) + dead, rel=1e-12)
-            assert one["time_s"][at // 2][at % 2] == expected
+            assert one["times_by_dead_time_s"][at // 2][at % 2] == expected
     assert "  1 KiB at 10 us  1 KiB at 1 ms  1 MiB at 10 us  " in out
     assert out.count("changing circuits pays below") == 3
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -91,18 +91,18 @@ def test_frontier_that_changes_circuits(capsys, tmp_path):
 
 def test_cost(capsys):
     found = json_of(capsys, "cost", "Kautz(2, 2)", *ASKED)
-    assert found["time_s"] == [time_s(found["steps"], found["t_b"], size) for size in SIZES]
+    assert found["times_s"] == [time_s(found["steps"], found["t_b"], size) for size in SIZES]
     out = table_of(capsys, "cost", "Kautz(2, 2)", *ASKED)
     assert "\nmessage  1 KiB     1 MiB     64 MiB\n" in out
     found = json_of(capsys, "cost", "Kautz(2, 2)", "--collective", "alltoall", *ASKED)
-    assert found["time_s"] == [time_s(3, found["t_b"], size) for size in SIZES]
-    assert "time_s" not in json_of(capsys, "cost", "Kautz(2, 2)")
+    assert found["times_s"] == [time_s(3, found["t_b"], size) for size in SIZES]
+    assert "times_s" not in json_of(capsys, "cost", "Kautz(2, 2)")
 
 
 def test_cost_of_exact_schedules(capsys):
     words = ["cost", "Kautz(2, 1)", "--exact", *ASKED]
     for point in json_of(capsys, *words)["points"]:
-        assert point["time_s"] == [time_s(point["steps"], point["t_b"], size) for size in SIZES]
+        assert point["times_s"] == [time_s(point["steps"], point["t_b"], size) for size in SIZES]
     out = table_of(capsys, *words)
     best = re.findall("Best for (.*?) at .*: ([0-9]) steps in", out)
     assert best == [("1 KiB", "2"), ("1 MiB", "3"), ("64 MiB", "3")]
@@ -119,7 +119,7 @@ def fabric(tmp_path):
 def test_select(capsys, fabric):
     words = [*fabric, "--collective", "allgather", "--message", "1KiB,64MiB"]
     found = json_of(capsys, *words)
-    assert found["message_bytes"] == [2**10, 2**26]
+    assert found["messages_bytes"] == [2**10, 2**26]
     for size, best, each in zip((2**10, 2**26), found["best"], found["selections"], strict=True):
         times = {}
         for plan in each["ranked"]:
@@ -174,4 +174,4 @@ def test_refusals(capsys, words, rule):
 
 def test_a_size_that_is_repeated_counts_once(capsys):
     found = json_of(capsys, "cost", "Complete(4)", *MODEL, "--message", "1KiB,1024B,1KiB")
-    assert found["cost_model"]["message_bytes"] == [1024]
+    assert found["cost_model"]["messages_bytes"] == [1024]

@@ -82,14 +82,14 @@ def test_json_is_exact(capsys, trace):
 
 def test_the_form_of_the_json(capsys, trace):
     found = answer(capsys, trace, *DESIGNS, "--delta", "1ms", "--delta-per-circuit", "1us")
-    keys = "version answer trace jobs compute_s nodes degree delta_s delta_per_circuit_s start "
+    keys = "answer trace jobs compute_s nodes degree delta_exact_s delta_per_circuit_s start "
     keys += "cost_model designs "
     keys += (
         "designs_compared left_out offline online fat_tree_s static greedy break_even pays paying "
     )
     keys += "inside "
     assert " ".join(found) == f"{keys}sentences"
-    assert (found["delta_s"], found["delta_per_circuit_s"]) == ("1/1000", "1/1000000")
+    assert (found["delta_exact_s"], found["delta_per_circuit_s"]) == ("1/1000", "1/1000000")
     assert found["start"] == "cold"
     assert found["online"]["ratio"] >= 1
     first = found["offline"]["runs"][0]

@@ -24,8 +24,8 @@ def check_answer(answer: dict[str, Any]) -> None:
     """AssertionError unless an answer, and every one in it, is what its schema says."""
     wrong = [
         f"{answer['answer']}: {'.'.join(map(str, error.path))}: {error.message[:300]}"
-        for error in _validator(answer["answer"]).iter_errors(answer)
+        for error in _validator(answer["answer"].partition("/")[0]).iter_errors(answer)
     ]
     assert wrong == [], wrong
-    for each in answer["answers"] if answer["answer"] == "sections.answers" else ():
+    for each in answer["answers"] if answer["answer"].startswith("sections.answers/") else ():
         check_answer(each)

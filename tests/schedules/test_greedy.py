@@ -306,7 +306,7 @@ def test_the_command_line(tmp_path, capsys):
     command = ["build", "--network", ring, "--scheduler", "greedy", "--chunks", "2", "--seed", "7"]
     assert main([*command, "--collective", "allgather", "--json", "-"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert answer["ticks"] == answer["bound"] == 11
+    assert answer["ticks"] == answer["bound_ticks"] == 11
     assert (answer["optimal"], answer["seed"]) == (True, 7)
     assert answer["latency_model"] == "pipelined"
     assert answer["seconds"] >= 0

@@ -66,7 +66,10 @@ made(
 )
 made(
     "choice",
-    bound=lambda choice: {**records()["cost"].json(choice.least), "time_s": float(choice.least_s)},
+    least_time=lambda choice: {
+        **records()["cost"].json(choice.least),
+        "time_s": float(choice.least_s),
+    },
     over_bound=lambda choice: over_bound(choice, choice.best),
     over_full_pipeline=lambda choice: float(choice.time_s(choice.best.cost)) / choice.pipelined_s,
 )

@@ -254,8 +254,8 @@ def _on_frontier(answer: SteppedAnswer, walk: Walk) -> bool:
     return any(best is answer for best in undominated(walk.answers, lambda each: each.cost))
 
 
-made("exact_point", on_frontier=_on_frontier, time_s=_point_times)
-made("late_point", time_s=_point_times)
+made("exact_point", on_frontier=_on_frontier, times_s=_point_times)
+made("late_point", times_s=_point_times)
 made(
     "cost.walk", complete=lambda _, walk: walk.stopped is None, points=lambda _, walk: _points(walk)
 )
@@ -288,12 +288,12 @@ def walk_sections(subject: Subject, walk: Walk) -> Iterator[Section]:
         f"steps; t_b; decimal=t_b:.6g; *time:time; {columns}",
         spread={"time": () if walk.asked is None else walk.asked.columns("time")},
         decimal=lambda point: Fraction(point["t_b"]),
-        time=lambda point: point.get("time_s", ()),
+        time=lambda point: point.get("times_s", ()),
         proof=_late_proof if is_late else _proof,
     )
     if walk.asked is not None and walk.num_chunks is not None:
         for at, size in enumerate(walk.asked.sizes_bytes):
-            time_s, steps = min((point["time_s"][at], point["steps"]) for point in points)
+            time_s, steps = min((point["times_s"][at], point["steps"]) for point in points)
             what = model_text(format_size(size), walk.asked.model)
             yield f"{what}: {steps} steps in {format_time(time_s)}."
     if walk.stopped is not None:

@@ -300,9 +300,7 @@ def answers_schema() -> dict[str, Any]:
     every = [name for name in parts if "." in name]
     for name in every:
         schema = parts[name]
-        told: dict[str, Any] = {"version": {"const": VERSION}, "answer": {"const": name}}
-        for word, value in told.items():
-            value["description"] = words()[word].meaning
+        told = {"answer": {"const": versioned(name), "description": words()["answer"].meaning}}
         read = {**_kind_schema("read[]"), "description": words()["read"].meaning}
         schema["properties"] = {**told, **schema["properties"], "read": read}
         schema["required"] = [*told, *schema["required"]]
@@ -321,8 +319,13 @@ def excluded(design: str, reason: str, sentence: str) -> dict[str, str]:
 
 
 def stamped(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The words of an answer after its version and its name."""
-    return {"version": VERSION, "answer": name, **found}
+    """The words of an answer after its name and version."""
+    return {"answer": versioned(name), **found}
+
+
+def versioned(name: str) -> str:
+    """The name of an answer with the version of its shape, as JSON begins: ``cost.measured/1``."""
+    return f"{name}/{VERSION}"
 
 
 # Tables from columns that are declared in the same way.

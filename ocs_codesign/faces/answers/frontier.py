@@ -293,11 +293,11 @@ made(
     "candidate",
     allgather=lambda design: design.cost_of(Collective.ALLGATHER),
     reduce_scatter=lambda design: design.cost_of(Collective.REDUCE_SCATTER),
-    time_s=_times_s,
+    times_s=_times_s,
 )
 made("ranked_candidate", above_bound=lambda design, answer: above_least_t_b(answer, design))
 made("dominated_candidate", dominated_by=dominator_of)
-made("baseline", recipe=lambda design: design.recipe if design.recipes else None, time_s=_times_s)
+made("baseline", recipe=lambda design: design.recipe if design.recipes else None, times_s=_times_s)
 made("own_graph", dominated_by=lambda own, answer: dominator_of(own.cost, answer))
 made(
     "frontier.frontier",

@@ -276,7 +276,7 @@ made(
     switches=lambda _, found: found.network.num_nodes - found.network.num_hosts,
     even=lambda _, found: found.demand is None,
     U=lambda _, found, unit_bytes: found.value * unit_bytes,
-    bound=lambda _, found, unit_bytes: found.bound * unit_bytes,
+    U_bound=lambda _, found, unit_bytes: found.bound * unit_bytes,
     seconds_for=_seconds_for,
     cut=lambda _, found: found.bottleneck,
     links_to_upgrade=lambda _, found: links_of(found.network, found.leaving().tolist()),

@@ -293,7 +293,7 @@ made(
 )
 made(
     "break_even",
-    delta_s=lambda found, answer: [each * answer.plan.factor_s for each in found.factors],
+    deltas_exact_s=lambda found, answer: [each * answer.plan.factor_s for each in found.factors],
 )
 made(
     "plan_piece",
@@ -358,8 +358,7 @@ def _prepared(change: PlaneChange) -> str:
 def _record(design: ProgramDesign) -> dict[str, Any]:
     from ocs_codesign.schedules.files.designs import program_record
 
-    record = program_record(design).items()
-    return {"package_version" if name == "version" else name: value for name, value in record}
+    return program_record(design)
 
 
 made(

@@ -81,12 +81,12 @@ made(
     steps=lambda design: design.cost.point()[1],
     t_b=lambda design: design.cost.point()[2],
     t_b_float=lambda design: float(design.cost.point()[2]),
-    bound=lambda design, answer: t_b_bound(answer, design.cost.num_configurations),
+    t_b_bound=lambda design, answer: t_b_bound(answer, design.cost.num_configurations),
     gap=lambda design, answer: float(
         design.cost.point()[2] / t_b_bound(answer, design.cost.num_configurations) - 1
     ),
     tree_bound=lambda design, answer: t_b_tree_bound(answer, design.cost.num_configurations),
-    time_s=_time_table,
+    times_by_dead_time_s=_time_table,
 )
 
 

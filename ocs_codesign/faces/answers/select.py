@@ -276,7 +276,7 @@ def _switching_clause(selection: Selection, winner: RankedPlan) -> str:
 
 made(
     "select.selections",
-    message_bytes=lambda selections: [_size(selection) for selection in selections],
+    messages_bytes=lambda selections: [_size(selection) for selection in selections],
     best=lambda selections: [
         min(time, key=lambda name: time[name]) for time in map(_times_s, selections) if time
     ],

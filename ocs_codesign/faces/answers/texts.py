@@ -32,7 +32,7 @@ WORTH_TREES_PERCENT = 10
 _HEAD_ROWS, _TAIL_ROWS = 24, 8
 
 
-made("times", time_s=lambda cost, asked: asked.times_s(cost))
+made("times", times_s=lambda cost, asked: asked.times_s(cost))
 
 
 def cost_text(cost: Cost) -> str:
