@@ -16,17 +16,17 @@ LINES = {
     "core": 12_011,
     "graphs": 4_300,
     "verification": 3_471,
-    "schedules": 22_379,
+    "schedules": 22_522,
     "search": 8_414,
-    "circuits": 9_159,
+    "circuits": 9_167,
     "fabric": 15_617,
-    "jobs": 15_686,
+    "jobs": 15_738,
     "interop": 12_951,
     "faces": 22_826,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_611
+MAX_LINES_OF_TESTS = 60_724
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -39,7 +39,7 @@ LONG_FUNCTIONS = 10
 DATACLASSES = 455
 """Frozen values with a public name."""
 
-PUBLIC_NAMES = 217
+PUBLIC_NAMES = 220
 OPTION_NAMES = 139
 TOP_MODULES = {"__init__.py", "__main__.py"}
 
