@@ -16,17 +16,17 @@ LINES = {
     "core": 12_011,
     "graphs": 4_300,
     "verification": 3_471,
-    "schedules": 22_404,
+    "schedules": 22_547,
     "search": 8_414,
-    "circuits": 9_159,
+    "circuits": 9_167,
     "fabric": 17_350,
-    "jobs": 16_369,
+    "jobs": 16_421,
     "interop": 14_594,
     "faces": 23_376,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_417
+MAX_LINES_OF_TESTS = 62_530
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -8,7 +8,9 @@ of numbers of tokens it is that of a token, as in ``8KiB``.
   that begin with ``#`` are skipped, but for ``# unit: MiB``. A first line of names gives the nodes
   theirs; the first cell of every row may repeat them.
 - JSON: a list of rows, or an object with it as ``matrix``, and perhaps ``unit`` and ``names``.
-  Or such an object with ``matrix_of``: the arguments of ``expert_counts`` and its ``kind``.
+  Or such an object with ``matrix_of``: the arguments of ``expert_counts`` and its ``kind``; as
+  ``groups`` how many such groups there are side by side, drawn one by one, and as ``stride`` how
+  many ranks lie between those of one.
 - npy: a square array of integers or floats, or npz with one; nothing is unpickled.
 - Matrix Market: a coordinate or array matrix of integers or reals.
 """
@@ -195,18 +197,24 @@ _KEYS = ("matrix", "unit", "names")
 
 def _drawn(asked: Any) -> list[list[int]]:
     """Tokens of experts as they are drawn."""
-    from ocs_codesign.schedules.exchange.experts import expert_counts
+    from ocs_codesign.schedules.exchange.experts import expert_counts, side_by_side
 
     known = ("experts", "top_k", "ranks", "tokens", "seed", "step", "layer", "once")
+    around = ("groups", "stride")
     if not isinstance(asked, dict):
         raise ValueError("matrix_of has a kind, experts, top_k, ranks and tokens")
-    given = {key: asked[key] for key in known if key in asked}
+    given = {key: asked[key] for key in (*known, *around) if key in asked}
     if not all(type(value) in (int, bool) for value in given.values()):
         raise ValueError(f"matrix_of has whole numbers as {', '.join(known[:-1])}")
     missing = [key for key in known[:4] if key not in given]
     if missing:
         raise ValueError(f"matrix_of has no {missing[0]}")
-    rows: list[list[int]] = expert_counts(str(asked.get("kind")), **given).tolist()
+    groups, stride = (given.pop(key, 1) for key in around)
+    if groups < 1 or groups * given["ranks"] > MAX_NODES:
+        raise ValueError(f"matrix_of has {groups} groups: there are 1 to {MAX_NODES} ranks in all")
+    kind, seed = str(asked.get("kind")), given.pop("seed", 1)
+    drawn = [expert_counts(kind, **given, seed=seed + group) for group in range(groups)]
+    rows: list[list[int]] = side_by_side(drawn, stride).tolist()
     return rows
 
 

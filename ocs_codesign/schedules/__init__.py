@@ -26,7 +26,7 @@ __getattr__, __dir__, __all__ = offer(
         "classic.placement": "messages_on place",
         "design": "Design Known build build_topology measure measure_topology predict",
         "exchange.drift": "held_plans",
-        "exchange.experts": "expert_counts",
+        "exchange.experts": "expert_counts expert_tokens moved_experts placed_experts",
         "exchange.optimum": "exchange_optimum",
         "exchange.paths": "exchange_paths",
         "exchange.sketches": "sketch_on",

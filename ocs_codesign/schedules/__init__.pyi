@@ -13,6 +13,9 @@ from ocs_codesign.schedules.design import measure_topology as measure_topology
 from ocs_codesign.schedules.design import predict as predict
 from ocs_codesign.schedules.exchange.drift import held_plans as held_plans
 from ocs_codesign.schedules.exchange.experts import expert_counts as expert_counts
+from ocs_codesign.schedules.exchange.experts import expert_tokens as expert_tokens
+from ocs_codesign.schedules.exchange.experts import moved_experts as moved_experts
+from ocs_codesign.schedules.exchange.experts import placed_experts as placed_experts
 from ocs_codesign.schedules.exchange.optimum import exchange_optimum as exchange_optimum
 from ocs_codesign.schedules.exchange.paths import exchange_paths as exchange_paths
 from ocs_codesign.schedules.exchange.sketches import sketch_on as sketch_on

@@ -33,15 +33,26 @@ def test_a_rank_cannot_have_more_than_all_tokens():
     assert routing_skew("hot_rank", 8, 8, 8).median_rows == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("kind", ["zipf", "hot_rank"])
+def test_copies_of_popular_experts_take_skew_away(kind):
+    plain, placed, copied = (routing_skew(kind, 64, 4, 16, spare) for spare in (None, 0, 32))
+    for number in range(2):
+        assert plain[number][1] >= placed[number][1] > copied[number][1]
+        assert copied[number][1] < 1.3
+    assert routing_skew(kind, 64, 4, 1, 32).median_rows == 1.0
+
+
 @pytest.fixture
 def written(tmp_path, capsys):
     assert main(["example", str(tmp_path)]) == 0
     capsys.readouterr()
 
-    def write(job: str, routing: str) -> str:
+    def write(job: str, routing: str, spare: int | None = None) -> str:
         text = (tmp_path / job).read_text()
         path = tmp_path / f"{routing}.yaml"
-        path.write_text(re.sub(r"( +)experts: .*", rf"\g<0>\n\1routing: {routing}", text, count=1))
+        more = rf"\g<0>\n\1routing: {routing}"
+        more += "" if spare is None else rf"\n\1spare_experts: {spare}"
+        path.write_text(re.sub(r"( +)experts: .*", more, text, count=1))
         return str(path)
 
     return write
@@ -62,6 +73,9 @@ def test_steps_wait_for_the_busiest_rank(written, tmp_path, capsys):
     zipf, notes = step_seconds(written("deepseek_v3.yaml", "zipf"), cluster, capsys)
     assert 2 * even < zipf < 12 * even
     assert [note for note in notes if note.startswith("experts are zipf: the busiest rank has 6.")]
+    copied, notes = step_seconds(written("deepseek_v3.yaml", "zipf", 64), cluster, capsys)
+    assert 0.9 * even < copied < 1.3 * even
+    assert [note for note in notes if "placed by it, 64 with copies: the busiest rank" in note]
 
 
 def test_what_is_refused(written, tmp_path, capsys):

@@ -103,6 +103,12 @@ class TransformerPart(BaseModel):
     routing: Literal[ROUTINGS] = Field(  # type: ignore[valid-type]
         "even", description="How popular experts are."
     )
+    spare_experts: int | None = Field(
+        None,
+        ge=0,
+        le=2**20,
+        description="Experts are placed by popularity, with copies at so many more places.",
+    )
 
 
 class RecommenderPart(BaseModel):
@@ -228,10 +234,13 @@ def graph_of_model(
             raise ValueError("a recommender is divided by data alone, without zero")
         text = f"{trained.num_parameters / 1e9:.4g} billion parameters in tables and dense layers"
         return trained.job(parallel.num_ranks, accelerator, machine), text
-    if isinstance(trained, Transformer) and trained.routing != "even":
-        raise ValueError(
-            f"model.routing is {trained.routing!r}: it is for a step on a CLUSTER of accelerators"
-        )
+    if isinstance(trained, Transformer):
+        for name, usual in (("routing", "even"), ("spare_experts", None)):
+            if getattr(trained, name) != usual:
+                raise ValueError(
+                    f"model.{name} is {getattr(trained, name)!r}: it is for a step on a CLUSTER of "
+                    "accelerators"
+                )
     on_ranks = trained.on_ranks(parallel)
     text = f"{trained.num_parameters / 1e9:.4g} billion parameters, {_degrees(parallel)}"
     return job_of(on_ranks, parallel, accelerator, ranks_alone=ranks_alone), text

@@ -119,8 +119,9 @@ class Transformer:
     ``expert_servers`` servers, if given. ``latent`` are the ranks and widths of multi-head latent
     attention: q rank, kv rank, and of a head what has no position, what has one, and values.
     ``window`` is the share of the scores that is computed. ``routing`` is how popular experts are,
-    one of KINDS of ``schedules.exchange.experts``. ``tied``: the head uses the embedding's
-    matrix. Raises ValueError for what is no such model.
+    one of KINDS of ``schedules.exchange.experts``; with ``spare_experts`` those that got most a
+    step before are spread over ranks, and so many more places have copies of them. ``tied``: the
+    head uses the embedding's matrix. Raises ValueError for what is no such model.
 
     >>> gpt3 = Transformer(96, 12288, 96, 49152, 50257, 2048, 1536)
     >>> round(gpt3.num_parameters / 1e9, 1)
@@ -148,9 +149,19 @@ class Transformer:
     latent: tuple[int, int, int, int, int] | None = None
     window: float = 1.0
     routing: str = "even"
+    spare_experts: int | None = None
 
     def __post_init__(self) -> None:
-        free = ("routing", "shared_experts", "dense_layers", "latent", "window", "tied", "gated")
+        free = (
+            "routing",
+            "spare_experts",
+            "shared_experts",
+            "dense_layers",
+            "latent",
+            "window",
+            "tied",
+            "gated",
+        )
         for name in self.__slots__:
             value = getattr(self, name)
             if name not in free and value is not None and not 1 <= value <= 2**40:
@@ -170,6 +181,8 @@ class Transformer:
             raise ValueError(f"kv_heads is {self.kv_heads}: it divides heads, {self.heads}")
         if self.routing not in ROUTINGS:
             raise ValueError(f"routing is {self.routing!r}: one of {', '.join(ROUTINGS)}")
+        if self.spare_experts is not None and not 0 <= self.spare_experts <= 2**20:
+            raise ValueError(f"spare_experts is {self.spare_experts}: it is 0 to 2^20")
         if self.top_k > self.experts:
             raise ValueError(f"top_k is {self.top_k}: there are {self.experts} experts")
 
@@ -191,6 +204,11 @@ class Transformer:
     def expert_width(self) -> int:
         """Feed-forward numbers of an expert."""
         return self.expert_feed_forward or self.feed_forward
+
+    def held_experts(self, ranks: int) -> int:
+        """Experts of a layer that each of so many ranks holds, copies included."""
+        spare = (self.spare_experts or 0) if ranks > 1 else 0
+        return -(-(self.experts + spare) // ranks) if spare else self.experts // ranks
 
     @property
     def expert_parameters(self) -> int:

@@ -139,7 +139,7 @@ def _stage(
     if sparse:
         shared = model.shared_experts * model.expert_parameters // division.tensor
         dense += sparse * (shared + model.hidden * model.experts)
-    held = model.experts // division.expert
+    held = model.held_experts(division.expert)
     expert = sparse * held * (model.expert_parameters // division.expert_tensor)
     activations = _activations(model, division, plain, sparse)
     activations -= int(activations * division.offload)

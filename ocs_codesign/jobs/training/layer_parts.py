@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ocs_codesign.jobs.training.constants import constants
 from ocs_codesign.jobs.training.counts import context_sent
 from ocs_codesign.jobs.training.layers import DENSE_KERNELS, EXPERT_KERNELS, Kernels, Pair
-from ocs_codesign.jobs.training.routing import routing_skew
+from ocs_codesign.jobs.training.routing import skew_of
 
 if TYPE_CHECKING:
     from ocs_codesign.jobs.training.room import Room
@@ -125,7 +125,7 @@ def _expert(kernels: Kernels, room: Room, work: Pair) -> Pair:
     """
     model, division, software = kernels.model, kernels.division, kernels.method.software
     rows = division.tokens(model) * model.top_k * model.hidden * 2 / division.tensor
-    skew = routing_skew(model.routing, model.experts, model.top_k, division.expert).median_wire
+    skew = skew_of(model, division.expert).median_wire
     sent = skew * rows * (division.expert - 1) / division.expert
     trips = 1.5 if software.fp8_dispatch and kernels.method.precision == "fp8" else 2.0
     wire = trips * room.experts_s(model, division, sent)

@@ -18,7 +18,7 @@ from ocs_codesign.jobs.training.counts import stage_counts, step_operations
 from ocs_codesign.jobs.training.layer_parts import ZERO, LayerKinds, layer_kinds
 from ocs_codesign.jobs.training.layers import Kernels, Method, Pair
 from ocs_codesign.jobs.training.pipelines import ZERO_BUBBLE, dualpipe_seconds, pipeline_seconds
-from ocs_codesign.jobs.training.routing import routing_skew
+from ocs_codesign.jobs.training.routing import skew_of
 
 if TYPE_CHECKING:
     from ocs_codesign.jobs.models.layer import Transformer
@@ -420,11 +420,14 @@ class StepModel:
                 "the step, however few there are: every step waits for it"
             )
         model = self.model
-        skew = routing_skew(model.routing, model.experts, model.top_k, self.division.expert)
+        skew = skew_of(model, self.division.expert)
         if skew.median_rows > 1:
             low, middle, high = skew.rows
+            spare = model.spare_experts
+            placed = "" if spare is None else " and placed by it"
+            placed += f", {spare} with copies" if spare else ""
             notes.append(
-                f"experts are {self.model.routing}: the busiest rank has {middle:.3g} times the "
+                f"experts are {model.routing}{placed}: the busiest rank has {middle:.3g} times the "
                 f"mean of tokens in the median step, {low:.3g} to {high:.3g} in eight of ten, and "
                 "every rank waits for it"
             )

@@ -14,19 +14,21 @@ def drawn(state, key):
     return mix((state ^ np.uint64(key)) + _STEP)
 
 
-def count_tokens(weight, tokens, top_k, once, state, counts):
+def count_tokens(weight, home, copies, tokens, top_k, once, state, counts):
     """Add to ``counts`` (sources x ranks) the tokens of every source to every rank.
+
+    The ``copies`` of an expert are on the ranks in its row of ``home``; they take tokens in turn.
 
     A token goes to ``top_k`` different experts, drawn by ``weight`` (uint64, an expert); ``once``,
     it goes once to a rank that has several of them. ``state`` is that of the draws so far.
     """
-    sources, ranks = counts.shape
-    each = len(weight) // ranks
+    sources = len(counts)
     whole = np.uint64(0)
     for one in weight:
         whole += one
     left = weight.copy()
     chosen = np.empty(top_k, dtype=np.int64)
+    rank = np.empty(top_k, dtype=np.int64)
     for source in range(sources):
         of_source = drawn(state, source)
         for token in range(tokens[source]):
@@ -40,10 +42,11 @@ def count_tokens(weight, tokens, top_k, once, state, counts):
                 total -= left[expert]
                 left[expert] = np.uint64(0)
                 chosen[draw] = expert
+                rank[draw] = home[expert, (source + token) % copies[expert]]
                 is_new = True
                 for before in range(draw):
-                    is_new &= chosen[before] // each != expert // each
+                    is_new &= rank[before] != rank[draw]
                 if is_new or not once:
-                    counts[source, expert // each] += 1
+                    counts[source, rank[draw]] += 1
             for expert in chosen:
                 left[expert] = weight[expert]
