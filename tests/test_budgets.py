@@ -22,11 +22,11 @@ LINES = {
     "fabric": 15_617,
     "jobs": 15_686,
     "interop": 12_951,
-    "faces": 23_080,
+    "faces": 23_081,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_682
+MAX_LINES_OF_TESTS = 60_702
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
