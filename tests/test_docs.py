@@ -92,7 +92,7 @@ def test_links_and_pictures_exist(page):
     targets = re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r"<([^>`\s]+)>`", text)
     targets += re.findall(r'\bsrc(?:set)?="([^"]+)"', text)
     for target in targets:
-        is_generated = target.startswith("../commands/")
+        is_generated = target.removeprefix("../").startswith("commands/")
         if "://" not in target and target != "URL" and not is_generated:
             assert (page.parent / target).exists(), target
 

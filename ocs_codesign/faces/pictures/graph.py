@@ -133,7 +133,7 @@ def _num_steps(schedule: Schedule) -> int:
 
 
 def _grid(steps: int) -> tuple[int, int]:
-    columns = min(steps, _COLUMNS)
+    columns = 2 if steps == 4 else min(steps, _COLUMNS)
     return ceil(steps / columns), columns
 
 
