@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from directives import Run  # noqa: E402
+from directives import Run, Thumbnails  # noqa: E402
 from docutils import nodes  # noqa: E402
-from pages import write_answer_page, write_command_pages, write_reference_pages  # noqa: E402
+from pages import write_answer_page, write_command_pages, write_papers_page, write_reference_pages  # noqa: E402
 from runs import run_pages  # noqa: E402
 
 import ocs_codesign  # noqa: E402
@@ -85,7 +85,9 @@ def setup(app: Sphinx) -> None:
     app.connect("doctree-resolved", link_pictures)
     app.connect("html-page-context", keep_options_whole)
     app.add_directive("run", Run)
+    app.add_directive("thumbnails", Thumbnails)
     app.connect("builder-inited", lambda _: run_pages())
     app.connect("builder-inited", lambda _: write_command_pages(HERE / "commands"))
     app.connect("builder-inited", lambda _: write_answer_page(HERE / "commands"))
+    app.connect("builder-inited", lambda _: write_papers_page(HERE / "commands"))
     app.connect("builder-inited", lambda _: write_reference_pages(HERE / "reference"))

@@ -1,4 +1,4 @@
-"""The directive ``{run}``: a block with what it printed and drew when it was run."""
+"""Directives: ``{run}``, a block with what it printed and drew; ``{thumbnails}`` of a gallery."""
 
 from __future__ import annotations
 
@@ -44,6 +44,27 @@ class Run(Directive):
         if ran.pictures and not self.options.get("alt"):
             raise self.error(f"a picture needs an :alt: {block[1]}")
         return made
+
+
+class Thumbnails(Directive):
+    """The pictures of the pages beside this one, small; each leads to its page."""
+
+    def run(self) -> list[nodes.Node]:
+        """Links in the order of the pages' names."""
+        environ = self.state.document.settings.env
+        here = Path(environ.doc2path(environ.docname))
+        frame = nodes.container(classes=["thumbnails"])
+        for page in sorted(here.parent.glob("*.md")):
+            place, blocks = KEPT / name_of(page), blocks_of(page)
+            environ.note_dependency(str(place / "ran.json"))
+            for ran in kept(name_of(page), blocks, run_blocks) if blocks else []:
+                for name in ran.pictures:
+                    file = os.path.relpath(place / name, here.parent)
+                    what = Path(name).stem.partition("_")[2].replace("_", " ")
+                    link = nodes.reference("", "", refuri=f"{page.stem}.html", internal=True)
+                    link += nodes.image(uri=file, alt=f"{what}, of {page.stem}")
+                    frame += nodes.paragraph("", "", link)
+        return [frame]
 
 
 def _literal(text: str, language: str, kind: str) -> nodes.literal_block:

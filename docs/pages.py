@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import tomllib
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -29,6 +30,9 @@ _INSTALL = ("pip install mpi4py", "apt-get install")
 """What commands say where something is missing that not every reader has: MPI, a package."""
 _OF_SWITCHES = ("control", "rehearse", "switch-agent")
 """Commands whose examples need switches, or may make namespaces."""
+
+_PAPERS = Path(__file__).resolve().parent / "papers.toml"
+_VERDICTS = ("better", "equal", "worse", "differs", "not compared")
 
 
 PACKAGES = sorted(set(dir(ocs_codesign)) - set(ocs_codesign.__all__))
@@ -157,6 +161,39 @@ def _words_table(name: str) -> list[str]:
         often = "" if always else " (if there is one)"
         lines.append(f"| `{field.name}` | {kind}{often} | {word.unit} | {word.meaning} |")
     return [*lines, ""]
+
+
+def write_papers_page(directory: Path) -> None:
+    """What papers claim beside what our commands print, from ``papers.toml``."""
+    lines = [
+        "# Against the papers",
+        "",
+        "What papers claim, with its place in them, and what a command here prints.",
+    ]
+    lines += [
+        "Only what is asked in the same way is compared; the rest says why not. A test runs the",
+        "commands.",
+        "",
+    ]
+    lines += ["| paper | claim | ours | verdict |", "|---|---|---|---|"]
+    for case in paper_cases():
+        claim = case["claim"] + (f" ({case['place']})" if "place" in case else "")
+        ours = case.get("ours", "") + (f"<br>`{case['command']}`" if "command" in case else "")
+        verdict = f"**{case['verdict']}**" + (f": {case['why']}" if "why" in case else "")
+        lines.append("| " + " | ".join([case["paper"], claim, ours, verdict]) + " |")
+    _write(directory / "papers.md", "\n".join(lines))
+
+
+def paper_cases() -> list[dict[str, str]]:
+    """The cases of ``papers.toml``; ValueError for one that says too little."""
+    cases: list[dict[str, str]] = tomllib.loads(_PAPERS.read_text(encoding="utf-8"))["case"]
+    for case in cases:
+        missing = {"paper", "claim", "verdict"} - case.keys()
+        if case["verdict"] not in _VERDICTS or missing:
+            raise ValueError(f"{case}: a verdict is one of {', '.join(_VERDICTS)}")
+        if case["verdict"] in ("differs", "not compared") and "why" not in case:
+            raise ValueError(f"{case}: why not?")
+    return cases
 
 
 def write_reference_pages(directory: Path) -> None:

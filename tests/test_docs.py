@@ -92,7 +92,7 @@ def test_links_and_pictures_exist(page):
     targets = re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r"<([^>`\s]+)>`", text)
     targets += re.findall(r'\bsrc(?:set)?="([^"]+)"', text)
     for target in targets:
-        is_generated = target.startswith("../commands/")
+        is_generated = target.removeprefix("../").startswith("commands/")
         if "://" not in target and target != "URL" and not is_generated:
             assert (page.parent / target).exists(), target
 
@@ -108,6 +108,26 @@ def test_documentation_is_built_with_its_extra_alone(monkeypatch):
     assert "is missing: " in told
     with pytest.raises(RuntimeError, match="Nonsense"):
         pages._ran(["ocs-codesign cost 'Nonsense(3)'"])
+
+
+@pytest.mark.slow
+def test_what_is_said_of_papers_is_what_commands_print(tmp_path):
+    cases = [case for case in pages.paper_cases() if "shows" in case]
+    assert len({case["paper"] for case in cases}) > 10
+    shell = runs.environment(tmp_path)
+    printed = {
+        command: subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=tmp_path,
+            env=shell,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for command in {case["command"] for case in cases}
+    }
+    for case in cases:
+        assert case["shows"] in printed[case["command"]], case["claim"]
 
 
 def test_blocks_of_a_page_run_once_in_one_directory_and_are_kept(tmp_path, monkeypatch):

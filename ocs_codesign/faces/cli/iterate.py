@@ -9,6 +9,7 @@ import click
 
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import parse_time
+from ocs_codesign.faces.answers.sections import counted
 from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.commands import OptionGroup, argument, command, group, option
 from ocs_codesign.faces.cli.job_options import AskedLinks, book_option, given_machine, with_books
@@ -174,7 +175,7 @@ def iterate(given: IterateOptions = group(IterateOptions)) -> Answer:
             raise click.UsageError("--machine is for --fidelity formula: transfers have links")
         with progress("Simulating"):
             crossed = _on_links(given)
-        title = f"{crossed.name}, {crossed.times} iterations"
+        title = f"{crossed.name}, {counted(crossed.times, 'iteration')}"
         shown = ("jobs.link_job_figure", crossed.link_run, title)
         return answered("iteration.link_iteration", crossed, figure=shown)
     from ocs_codesign.faces.answers.iteration import JobIteration
@@ -189,7 +190,7 @@ def iterate(given: IterateOptions = group(IterateOptions)) -> Answer:
             *(loaded.name, loaded.text, loaded.graph, done, bound_s), _in_network(loaded)
         )
     times = done.job_run.graph.num_nodes // loaded.graph.num_nodes
-    figure = ("jobs.job_figure", done.job_run, f"{loaded.name}, {times} iterations")
+    figure = ("jobs.job_figure", done.job_run, f"{loaded.name}, {counted(times, 'iteration')}")
     measured = {}
     if loaded.profile is not None:
         from ocs_codesign.faces.answers.declared import records

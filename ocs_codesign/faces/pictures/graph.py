@@ -29,7 +29,7 @@ MAX_SPREAD_NODES, MAX_PANELS = 64, 12
 _LINK, _NOT_YET, _NAME = "#9aa3ad", "#ffffff", "#222222"
 _MAX_NAMED, _MAX_SHARES = 80, 24
 _COLUMNS, _PANEL_IN = 3, 3.4
-_BEND = 0.12
+_BEND = 0.2
 """Of a link that is busy both ways at once."""
 
 
@@ -133,7 +133,7 @@ def _num_steps(schedule: Schedule) -> int:
 
 
 def _grid(steps: int) -> tuple[int, int]:
-    columns = min(steps, _COLUMNS)
+    columns = 2 if steps == 4 else min(steps, _COLUMNS)
     return ceil(steps / columns), columns
 
 
