@@ -91,9 +91,14 @@ def test_a_kernel_without_parts_says_which(said, words, monkeypatch):
 
 def test_faults_are_checked_first(tmp_path, capsys):
     bundle = written(small_deployment(), tmp_path / "bundle")
-    for fault in ("p0s0", "fan:p0s0", "port:p0s0:1A@soon"):
+    for fault in ("p0s0", "fan:p0s0", "port:p0s0:1A@soon", "host@1"):
         assert main(["rehearse", str(bundle), "--fault", fault]) == 2
         assert "it must be as port:SWITCH:1A@0.5" in capsys.readouterr().err
+    assert main(["rehearse", str(bundle), "--fault", "controller@1"]) == 2
+    assert "only with --to" in capsys.readouterr().err
+    for words in (["rehearse"], ["rehearse", str(bundle), "--down"]):
+        assert main(words) == 2
+        assert "give a bundle, or --down alone" in capsys.readouterr().err
 
 
 def lacking():
@@ -121,7 +126,6 @@ def rehearsed(capsys, bundle, *arguments):
 
 SHAPES = {
     "two-sided": lambda: deploy(small_fabric(PortModel.TWO_SIDED, 2), named(TWO[0])),
-    "matching": lambda: deploy(small_fabric(PortModel.MATCHING, 2), named(TWO[0])),
     "three stages": lambda: deploy(stages_fabric(), named(TWO[0])),
     "odd": lambda: deploy(fabric(7, [[7]] * 2), named(("odd", "DirectedCirculant(7, (1, 2))"))),
 }
@@ -145,7 +149,6 @@ def test_a_fabric_comes_up_and_its_bytes_are_its_loads(shape, tmp_path, capsys):
 FAULTS = {
     "port:p0s0:3A": "port:p0s0:3A",
     "silent:p1s0:2A-3B": "port:p1s0:2A",
-    "cable:C00003": "cable:C00003",
     "agent:p1s0": "agent:p1s0",
     "host:h3": "host:h3",
 }
@@ -165,6 +168,25 @@ def test_what_fails_is_named_and_repaired_live(tmp_path, capsys):
         for row in answer["circuits"]:
             assert row["loaded_bytes"] == row["counted_bytes"] > 0, row
         assert (code, answer["left_behind"], len(answer["faults"])) == (0, 0, len(FAULTS))
+
+
+@pytest.mark.rehearsal
+def test_a_change_under_traffic_loses_nothing_and_its_fabric_can_be_controlled(tmp_path, capsys):
+    deployment = small_deployment()
+    bundle, (first, second) = written(deployment, tmp_path / "bundle"), deployment.names
+    faults = ("--fault", "controller@0.1", "--keep")
+    done = rehearsed(capsys, bundle, "--to", second, *faults)
+    if done is not None:
+        assert (done[0], done[1]["neighbours"]) == (0, "valid")
+        switches = tmp_path / "switches.yaml"
+        inside = min(sandbox.left(sandbox.KEPT))
+        switches.write_text(f"socket: /proc/{inside}/root/run/switches/{{switch}}.sock\n")
+        for number, to in enumerate((second, first)):
+            words = ["control", str(bundle), "--switches", str(switches), "--to", to, "--json", "-"]
+            assert main(words) == 0
+            assert bool(json.loads(capsys.readouterr().out)["commands"]) == bool(number)
+        assert main(["rehearse", "--down"]) == 0
+        assert "processes ended" in capsys.readouterr().out
 
 
 @pytest.mark.rehearsal

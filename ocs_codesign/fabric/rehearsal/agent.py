@@ -255,13 +255,14 @@ def serve(agent: Agent, place: Path) -> None:
         server.bind(str(place))
         server.listen(16)
         while True:
-            with server.accept()[0] as client, client.makefile("rwb") as lines:
-                try:
+            try:
+                with server.accept()[0] as client, client.makefile("rb") as lines:
                     for line in iter(lambda: lines.readline(MAX_REQUEST_BYTES), b""):
-                        lines.write(json.dumps({"answer": _answered(agent, line)}).encode() + b"\n")
-                        lines.flush()
-                except OSError:
-                    continue  # who asked has gone
+                        client.sendall(
+                            json.dumps({"answer": _answered(agent, line)}).encode() + b"\n"
+                        )
+            except OSError:
+                continue  # who asked has gone
 
 
 def _answered(agent: Agent, line: bytes) -> str:

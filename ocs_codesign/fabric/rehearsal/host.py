@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 
-_NEWNET, _ETHERTYPE = 0x40000000, 0x88B5
-_FIRST_PORT, _PIECE, _QUIET = 20_000, 2**18, 30
+FIRST_PORT, PIECE = 20_000, 2**18
+_NEWNET, _ETHERTYPE, _QUIET = 0x40000000, 0x88B5, 30
 SYSCTLS = {
     "ipv6/conf/all/disable_ipv6": 1,
     "ipv6/conf/default/disable_ipv6": 1,
@@ -88,6 +88,10 @@ def serve_host(name: str, pipe: Connection) -> None:
                 pipe.send(_heard(ears))
             elif what == "run":
                 _Run(rest[0], pipe).run()
+            elif what == "stream":
+                from ocs_codesign.fabric.rehearsal.streams import Streams
+
+                Streams(pipe).run()
         except (EOFError, OSError):
             return  # who asks has gone
 
@@ -182,7 +186,7 @@ class _Run:
         for link, address in self.job.by.items():
             server = servers[link] = socket.socket()
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            server.bind((address, _FIRST_PORT + link))
+            server.bind((address, FIRST_PORT + link))
             server.listen(1)
             server.setblocking(False)
         self._agreed("listening")
@@ -190,7 +194,7 @@ class _Run:
         for link, address in self.job.to.items():
             self.out[link] = client = socket.socket()
             client.setblocking(False)
-            client.connect_ex((address, _FIRST_PORT + link))
+            client.connect_ex((address, FIRST_PORT + link))
         self._agreed("connecting")
         waiting, coming, num_quiet = set(self.out), set(servers), 0
         while (waiting or coming) and num_quiet < _QUIET:
@@ -251,7 +255,7 @@ class _Run:
         ready = select.select(hearing, [self.out[link] for link in writing], [], wait_s)
         for link in [link for link, each in reading.items() if each in ready[0]]:
             try:
-                data = self.into[link].recv(_PIECE)
+                data = self.into[link].recv(PIECE)
             except OSError:
                 data = b""
             self.got[link] += data
@@ -261,7 +265,7 @@ class _Run:
         for link in [link for link in writing if self.out[link] in ready[1]]:
             parts = self.queue[link]
             try:
-                sent = self.out[link].send(parts[0][:_PIECE])
+                sent = self.out[link].send(parts[0][:PIECE])
             except OSError:
                 self.ended.add(link)
                 continue
@@ -286,6 +290,6 @@ class _Run:
             if is_whole:
                 each.settimeout(_QUIET)
                 with suppress(OSError):
-                    while each.recv(_PIECE):
+                    while each.recv(PIECE):
                         pass
             each.close()

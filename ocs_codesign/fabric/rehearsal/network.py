@@ -245,7 +245,7 @@ class EmulatedFabric:
         """The pipes of those hosts whose process has not ended."""
         return {host: self.pipes[host] for host in hosts if self._host(host) in self.pids}
 
-    def _asked(self, what: str, rest: Callable[[int], tuple[Any, ...]]) -> dict[int, Any]:
+    def asked(self, what: str, rest: Callable[[int], tuple[Any, ...]]) -> dict[int, Any]:
         """What every living host answers."""
         living = self.living(self.hosts)
         for host, pipe in living.items():
@@ -261,25 +261,25 @@ class EmulatedFabric:
             host: [e.device for e in self.ends.values() if e.host == host] for host in self.hosts
         }
         found: set[tuple[int, str, int, str]] = set()
-        self._asked("listen", lambda host: (devices[host],))
+        self.asked("listen", lambda host: (devices[host],))
         for _ in range(_ROUNDS):
-            self._asked("say", lambda host: ({name: f"{host} {name}" for name in devices[host]},))
+            self.asked("say", lambda host: ({name: f"{host} {name}" for name in devices[host]},))
             time.sleep(self.pause_s)
-            for host, rows in self._asked("hear", lambda _: ()).items():
+            for host, rows in self.asked("hear", lambda _: ()).items():
                 for device, text in rows:
                     other, _, port = text.partition(" ")
                     found.add((host, device, int(other), port))
             if wanted <= found:
                 break
-        self._asked("listen", lambda _: ([],))
+        self.asked("listen", lambda _: ([],))
         return found
 
     def counters(self) -> dict[int, dict[str, tuple[int, int, int, int]]]:
         """Bytes and packets in and out of every interface of every host, once all are still."""
-        now = self._asked("count", lambda _: ())
+        now = self.asked("count", lambda _: ())
         for _ in range(_PATIENCE):
             time.sleep(self.pause_s)
-            last, now = now, self._asked("count", lambda _: ())
+            last, now = now, self.asked("count", lambda _: ())
             if now == last:
                 break
         return now

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from contextlib import suppress
@@ -23,6 +24,7 @@ from ocs_codesign.fabric.rehearsal.agent import in_order
 from ocs_codesign.fabric.rehearsal.controller import Controller, Refused
 from ocs_codesign.fabric.rehearsal.host import HostJob
 from ocs_codesign.fabric.rehearsal.network import EmulatedFabric, LinkWay, ends_of, ways_of
+from ocs_codesign.fabric.rehearsal.streams import LinkStreams
 from ocs_codesign.fabric.rehearsal.targets import chains_to, ports_of_cables, work_chain
 from ocs_codesign.fabric.wiring import Port
 from ocs_codesign.schedules.simulate.engine import simulate_transfers
@@ -72,8 +74,9 @@ def jobs_of(
         ]
         here = np.searchsorted(place[rank], np.array(wanted, dtype=np.int64))
         want = np.array(total, dtype=np.uint64).reshape(len(wanted), words)
-        to = {link: way.address for link, way in enumerate(ways) if tail[link] == rank}
-        by = {link: way.address for link, way in enumerate(ways) if head[link] == rank}
+        apart = [(link, way) for link, way in enumerate(ways) if way.tail != way.head]
+        to = {link: way.address for link, way in apart if tail[link] == rank}
+        by = {link: way.address for link, way in apart if head[link] == rank}
         steps: list[tuple[dict[int, Any], dict[int, Any]]] = [
             ({}, {}) for _ in range(schedule.num_steps)
         ]
@@ -269,6 +272,73 @@ class Rehearsal:
         rate = Fraction(_port_Bps(self.deployment)) / self.slower
         return float(simulate_transfers(transfers, TimingRules(unit_Bps=rate)).total_s)
 
+    def change(self, to: str) -> dict[str, Any]:
+        """Lead the switches to another configuration, stage by stage, while all links have streams.
+
+        Streams end before their circuits go dark, and begin once those of theirs are tuned.
+        """
+        chains = chains_to(self.deployment, to)
+        after = ways_of(self.deployment.configuration(to).configuration, self.fabric.ends)
+        here = {way._replace(circuit=0) for way in self.ways}
+        later = {way._replace(circuit=0) for way in after}
+        lit = {name for way in here for name in way.name.split()}
+        kept = here & later
+        traffic, controller = LinkStreams(self.fabric), self.controller(self.deployment)
+        drained: list[int] = []
+
+        def drain(_: int, gone: State) -> None:
+            dark = {f"{switch}:{name}" for switch, ids in gone.items() for name in ids}
+            drained.append(traffic.drain(dark) if dark else 0)
+            lit.difference_update(dark)
+
+        def resume(_: int, new: State) -> None:
+            lit.update(f"{switch}:{name}" for switch, ids in new.items() for name in ids)
+            running = {way._replace(circuit=0) for way in traffic.running.values()}
+            traffic.open(way for way in sorted(later - running) if {*way.name.split()} <= lit)
+
+        controller.drain, controller.resume = drain, resume
+        traffic.open(sorted(here))
+        controller.control(chains)
+        told = traffic.close()
+        named = {
+            f"{switch}:{name}"
+            for switch, line in controller.commands
+            for name in line.split()[4].split(",")
+        }
+        again = self.controller(self.deployment)
+        again.control(chains)
+        self.deployment = replace(self.deployment, up=to)
+        self._routed()
+        return {
+            **{"to": to, "drained_by_stage": drained, "kept": len(kept)},
+            "kept_named": len(named & {name for way in kept for name in way.name.split()}),
+            **{"commands": len(controller.commands), "commands_again": len(again.commands)},
+            **told._asdict(),
+        }
+
+    def killed_on_its_way(self, to: str, after_s: float) -> dict[str, Any]:
+        """Kill a controller on its way to a configuration; another goes on, and all the way back.
+
+        A third has nothing left to do.
+        """
+        chains, up = chains_to(self.deployment, to), self.deployment.up
+        pid = os.fork()
+        if not pid:
+            try:
+                self.controller(self.deployment).control(chains)
+            finally:
+                os._exit(0)
+        time.sleep(after_s)
+        os.kill(pid, signal.SIGKILL)
+        is_killed = os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+        self.bring_up(to)
+        third = self.controller(self.deployment)
+        third.control(chains)
+        self.bring_up(up)
+        named = ["controller"] if is_killed else []
+        row = {"component": "controller", "named": named, "repaired": not third.commands}
+        return {**row, "sentence": None}
+
     # What failed: the smallest components that all dark links pass, and no other.
 
     def named(
@@ -369,7 +439,7 @@ def _counted(way: LinkWay, before: dict[int, Any], after: dict[int, Any]) -> int
             return -1
         pairs = zip(after[host][device][columns], before[host][device][columns], strict=True)
         size, packets = (new - old for new, old in pairs)
-        found.add(size - _BEFORE_BYTES * packets - _OF_A_STREAM)
+        found.add(size - _BEFORE_BYTES * packets - _OF_A_STREAM * (way.tail != way.head))
     return found.pop() if len(found) == 1 else -1
 
 
@@ -430,20 +500,35 @@ def rehearsed(
     slower: int,
     faults: Sequence[str],
     repair: bool,
+    to: str | None = None,
 ) -> dict[str, Any]:
     """All of a rehearsal: the answer of the command, in words."""
     begun = time.monotonic()
     rehearsal = Rehearsal.of(read_bundle(bundle), slower)
     rehearsal.bring_up(rehearsal.deployment.up)
     answer: dict[str, Any] = {"up": True, "up_s": round(time.monotonic() - begun, 3)}
-    heard = rehearsal.unheard()
+    heard, answer["change"], answer["faults"] = rehearsal.unheard(), None, []
+    for fault in faults:
+        if to is not None and fault.startswith("controller"):
+            after_s = float(fault.partition("@")[2] or 0)
+            answer["faults"].append(rehearsal.killed_on_its_way(to, after_s))
+    if to is not None and rehearsal.deployment.up != to and not heard:
+        answer["change"] = rehearsal.change(to)
+    heard = heard or rehearsal.unheard()
     answer["neighbours"] = ", ".join(rehearsal.ways[link].name for link in heard) or "valid"
     asked = _Asked(rehearsal, kinds, message, repair, set(heard))
-    runs, answer["faults"] = asked.ran(), []
+    runs = asked.ran()
     for fault in faults:
-        row, again = asked.fault(fault)
-        runs = again or runs
-        answer["faults"].append(row)
+        if not fault.startswith("controller"):
+            row, again = asked.fault(fault)
+            runs = again or runs
+            answer["faults"].append(row)
+    return answer | _measured(runs, rehearsal.ways)
+
+
+def _measured(runs: dict[str, Ran], ways: Sequence[LinkWay]) -> dict[str, Any]:
+    """What ran, and bytes of every link."""
+    answer: dict[str, Any] = {}
     answer["collectives"] = [
         {
             **{"name": name, "results_exact": ran.is_exact},
@@ -452,7 +537,6 @@ def rehearsed(
         }
         for name, ran in runs.items()
     ]
-    ways = rehearsal.ways
     loads = np.array([ran.loads for ran in runs.values()]).reshape(-1, len(ways)).sum(axis=0)
     counted = np.array([ran.counted for ran in runs.values()]).reshape(-1, len(ways)).sum(axis=0)
     answer["circuits"] = [
@@ -465,12 +549,15 @@ def rehearsed(
 def main() -> None:
     """Rehearse what standard input asks for, and say on standard output what came of it."""
     asked = json.loads(sys.stdin.readline())
+    is_kept = asked.pop("keep")
     try:
         answer = rehearsed(**asked)
     except (ValueError, Refused, RuntimeError, OSError) as error:
         answer = {"error": str(error)}
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
+    while is_kept and "error" not in answer:
+        signal.pause()
     os._exit(0)
 
 

@@ -9,12 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from typing import Any
 
 from ocs_codesign.core.progress import tell_phase
 
 _SPACES = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-_MARK = "OCS_CODESIGN_REHEARSAL"
+_MARK, KEPT = "OCS_CODESIGN_REHEARSAL", "kept"
 _TRIAL = """mount -t tmpfs none /run || { echo 'mount of tmpfs'; exit 0; }
 mkdir /run/netns
 ip netns add a 2>/dev/null || { echo 'ip netns'; exit 0; }
@@ -57,29 +59,52 @@ def in_namespaces(asked: dict[str, Any]) -> dict[str, Any]:
     """What a rehearsal there says; ValueError with why if it could not be.
 
     All its processes end with the first one, which ends with this one, and their namespaces, files
-    and interfaces with them.
+    and interfaces with them. One that is to ``keep`` runs on until ``taken_down``; ``sockets`` says
+    where its switches are.
     """
     words = unshared()
     tell_phase("Bringing up the fabric")
     script = 'mount -t tmpfs none /run && mkdir /run/netns && exec "$@"'
     inside = [sys.executable, "-m", "ocs_codesign.fabric.rehearsal.rehearse"]
-    mark = str(os.getpid())
-    with subprocess.Popen(
+    is_kept = bool(asked.get("keep"))
+    mark = KEPT if is_kept else str(os.getpid())
+    process = subprocess.Popen(
         [*words, "sh", "-c", script, "sh", *inside],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL if is_kept else None,
         text=True,
         env={**os.environ, _MARK: mark},
-        preexec_fn=_die_with_parent,
-    ) as process:
-        text = process.communicate(json.dumps(asked) + "\n")[0]
-    lines = text.splitlines()
-    if not lines:
+        start_new_session=is_kept,
+        preexec_fn=None if is_kept else _die_with_parent,
+    )
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("no pipe to the rehearsal")
+    with process.stdin, process.stdout:
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.flush()
+        text = process.stdout.readline()
+    answer: dict[str, Any] = json.loads(text or "{}")
+    if is_kept and answer and "error" not in answer:
+        process.returncode = 0  # it is not waited for
+        return {**answer, "left_behind": 0, "sockets": f"/proc/{process.pid}/root/run/switches"}
+    process.wait()
+    if not answer:
         raise ValueError(f"the rehearsal ended without an answer (code {process.returncode})")
-    answer: dict[str, Any] = json.loads(lines[-1])
     if "error" in answer:
         raise ValueError(answer["error"])
     return {**answer, "left_behind": len(left(mark))}
+
+
+def taken_down() -> int:
+    """End the rehearsals that were kept; how many processes that were."""
+    ended = left(KEPT)
+    for pid in ended:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    while left(KEPT):
+        time.sleep(0.02)
+    return len(ended)
 
 
 def left(mark: str) -> list[int]:

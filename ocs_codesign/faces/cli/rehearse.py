@@ -12,13 +12,15 @@ from ocs_codesign.faces.cli.commands import OptionGroup, argument, command, grou
 from ocs_codesign.faces.cli.output import Answer, told
 from ocs_codesign.faces.cli.progress import progress
 
-FAULTS = ("host", "switch", "port", "cable", "silent", "stale", "agent")
+FAULTS = ("host", "switch", "port", "cable", "silent", "stale", "agent", "controller")
 
 
 class RehearseOptions(OptionGroup):
     """A bundle, what runs on it, and what fails."""
 
-    bundle: str = argument("bundle", type=opt.BUNDLE, metavar="DIR|ZIP")
+    bundle: str | None = argument(
+        "bundle", type=opt.BUNDLE, metavar="DIR|ZIP", required=False, default=None
+    )
     collective: str | None = opt.collective_choice(
         *(*opt.GATHERING, opt.ALLTOALL), default=None, help="Only this of the bundle's collectives."
     )
@@ -28,14 +30,19 @@ class RehearseOptions(OptionGroup):
     slower: int = option(
         "--slower", type=click.IntRange(1, 10**9), default=25_000, help="Slower than the real one."
     )
+    to: str | None = option(
+        *("--to",), metavar="NAME", help="Change to this configuration first, under traffic."
+    )
     faults: tuple[str, ...] = option(
         *("--fault", "faults"),
         multiple=True,
         metavar="COMPONENT@SECONDS",
         help="Let host:, switch:, port: or cable:NAME fail, or silent:, stale:SWITCH:1A-2B or "
-        "agent:SWITCH; repeat it.",
+        "agent:SWITCH, or with --to the controller; repeat it.",
     )
     repair: bool = option("--repair", is_flag=True, help="Repair live as survive --repair says.")
+    keep: bool = option("--keep", is_flag=True, help="Leave the fabric up, for control.")
+    down: bool = option("--down", is_flag=True, help="Take down what --keep left; no bundle.")
 
 
 @command()
@@ -57,26 +64,40 @@ def rehearse(given: RehearseOptions = group(RehearseOptions)) -> Answer:
     from pathlib import Path
 
     from ocs_codesign.core.quantities import parse_size
-    from ocs_codesign.fabric.rehearsal.sandbox import in_namespaces
+    from ocs_codesign.fabric.rehearsal.sandbox import in_namespaces, taken_down
 
-    for fault in given.faults:
-        kind = fault.partition(":")[0]
-        after = fault.rpartition("@")[2] if "@" in fault else "0"
-        if kind not in FAULTS or not after.replace(".", "", 1).isdecimal():
-            raise click.UsageError(
-                f"--fault {fault!r}: it must be as port:SWITCH:1A@0.5, of {', '.join(FAULTS)}"
-            )
+    if given.down == (given.bundle is not None):
+        raise click.UsageError("give a bundle, or --down alone")
+    if given.bundle is None:
+        ended = taken_down()
+        return told("rehearsal.down", {"ended": ended}, [f"{ended} processes ended"])
+    _check(given)
     asked = {
         "bundle": str(Path(given.bundle).resolve()),
         "kinds": [] if given.collective is None else [given.collective],
         "message": int(parse_size(given.message)),
         "slower": given.slower,
+        "to": given.to,
         "faults": list(given.faults),
         "repair": given.repair,
+        "keep": given.keep,
     }
     with progress("Rehearsing"):
         answer = in_namespaces(asked)
     return told("rehearsal.rehearsed", _fixed(answer), _sections(answer), code=1 - _holds(answer))
+
+
+def _check(given: RehearseOptions) -> None:
+    for fault in given.faults:
+        component, _, after_s = fault.partition("@")
+        kind, _, name = component.partition(":")
+        is_time = not after_s or after_s.replace(".", "", 1).isdecimal()
+        if kind not in FAULTS or (not name and kind != "controller") or not is_time:
+            raise click.UsageError(
+                f"--fault {fault!r}: it must be as port:SWITCH:1A@0.5, of {', '.join(FAULTS)}"
+            )
+        if kind == "controller" and given.to is None:
+            raise click.UsageError("--fault controller: only with --to does a controller work")
 
 
 def _fixed(answer: dict[str, Any]) -> dict[str, Any]:
@@ -90,13 +111,25 @@ def _fixed(answer: dict[str, Any]) -> dict[str, Any]:
 
 def _holds(answer: dict[str, Any]) -> bool:
     """Whether all is as the bundle says, or was after its repair."""
+    change = answer["change"]
     return (
         answer["neighbours"] == "valid"
+        and (change is None or _is_whole(change))
         and not answer["left_behind"]
         and all(each["results_exact"] for each in answer["collectives"])
         and all(row["loaded_bytes"] == row["counted_bytes"] for row in answer["circuits"])
         and all(fault["named"] and fault["repaired"] is not False for fault in answer["faults"])
     )
+
+
+def _is_whole(change: dict[str, Any]) -> bool:
+    """Whether a change lost nothing, named no circuit that stays, and had nothing left to do."""
+    lost = ("num_wrong", "num_lost_packets", "kept_named", "commands_again")
+    return change["sent_bytes"] == change["received_bytes"] and not any(change[k] for k in lost)
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _sections(answer: dict[str, Any]) -> list[Any]:
@@ -118,9 +151,23 @@ def _sections(answer: dict[str, Any]) -> list[Any]:
     sections.append(
         f"bytes as loaded on {equal} of {len(answer['circuits'])} links, by counters of both ends"
     )
+    if answer["change"] is not None:
+        change = answer["change"]
+        stages = change["drained_by_stage"]
+        sections += [
+            f"to {change['to']} in {len(stages)} stages, before which {_listed(stages)} of "
+            f"{change['num_streams']} streams ended: {change['sent_bytes']:,} bytes sent, "
+            f"{change['received_bytes']:,} received, {change['num_lost_packets']} packets lost",
+            f"{change['kept']} links stay, commands name {change['kept_named']} of their circuits; "
+            f"a second run has {change['commands_again']} commands",
+        ]
     for fault in answer["faults"]:
         mended = {None: "not asked to repair", True: "repaired", False: "not repaired"}
         named = " or ".join(fault["named"]) or "nothing"
         why = f": {fault['sentence']}" if fault["sentence"] else ""
         sections.append(f"{fault['component']}: named {named}; {mended[fault['repaired']]}{why}")
+    if "sockets" in answer:
+        sections.append(
+            f"the fabric stays up; switches.yaml: socket: {answer['sockets']}/{{switch}}.sock"
+        )
     return sections
