@@ -22,11 +22,11 @@ LINES = {
     "fabric": 17_350,
     "jobs": 16_369,
     "interop": 14_594,
-    "faces": 23_376,
+    "faces": 23_266,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_392
+MAX_LINES_OF_TESTS = 62_390
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
