@@ -40,7 +40,7 @@ from ocs_codesign.faces.web.site import (
 )
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import Question, measure
-from ocs_codesign.search.catalogue.entry import stored_frontier
+from ocs_codesign.search.catalogue.entry import Provenance, as_entry, stored_frontier
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.pareto import baseline_recipes, literature
 
@@ -116,11 +116,15 @@ def test_compared_designs_have_their_measured_costs(made):
     assert {"double binary tree", "fat tree (bound)"} <= {each["label"] for each in closed}
 
 
-def test_published_graphs_without_a_formula_are_named_where_they_take_long():
+def test_published_graphs_without_a_formula_are_named_where_they_take_long(tmp_path):
+    ring = as_entry(measure("UniRing(3, 513)", "allreduce"))
+    with Catalogue(tmp_path / "own.sqlite", writable=True) as own:
+        own.record(Question(513, 3), [ring], Provenance("test", "0", 1, 0.0))
+        assert answered(own, Question(513, 3)).uncosted == ("Π(3,513)",)
     with Catalogue() as shipped:
-        odd, round_ = (answered(shipped, Question(nodes, 3)) for nodes in (513, 640))
-    assert odd.uncosted == ("Π(3,513)",)
-    assert round_.uncosted == ()
+        stored, round_ = (answered(shipped, Question(nodes, 3)) for nodes in (513, 640))
+    assert stored.uncosted == round_.uncosted == ()
+    assert "Π(3,513)" in [design.label for _, design in stored.compared]
     assert "Π(3,640)" in [design.label for _, design in round_.compared]
 
 
