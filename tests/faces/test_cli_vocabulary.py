@@ -112,9 +112,9 @@ def test_one_thing_has_one_name():
     names = {key: {} for key in SHARED}
     for command_name, command in EVERY.items():
         for param in command.params:
-            if isinstance(param, click.Option):
-                if (key := param.name.removesuffix("_s")) in names:
-                    names[key][command_name] = param.opts[0]
+            key = param.name.removesuffix("_s")
+            if isinstance(param, click.Option) and key in names:
+                names[key][command_name] = param.opts[0]
     for key, spelled in names.items():
         assert set(spelled.values()) == {f"--{key.removesuffix('_path').replace('_', '-')}"}, key
     assert set(names["fabric_path"]) == {"deploy", "select", "survive"}
