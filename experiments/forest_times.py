@@ -49,7 +49,7 @@ ALLTOALL = (
     "Lift(Cyclic(8), ((38, 46, 55, 62), (2, 10, 18, 26), (37, 45, 53, 60), (3, 11, 19, 27), "
     "(37, 45, 53, 61), (38, 46, 54, 62), (2, 3, 26, 27), (10, 11, 18, 19)))"
 )
-"""The best at an all-to-all of 64 nodes with four ports, by `frontier --joint`."""
+"""The best at an all-to-all of 64 nodes with four ports, by `frontier --criteria joint`."""
 FIELDS = (
     *("network", "hosts", "message_bytes", "bound_us", "bfb_us", "ring_us", "forest_us"),
     *("forest_over_bound", "best", "trees", "height", "parts", "steps"),

@@ -22,11 +22,11 @@ LINES = {
     "fabric": 17_650,
     "jobs": 16_421,
     "interop": 14_594,
-    "faces": 23_424,
+    "faces": 23_314,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_572
+MAX_LINES_OF_TESTS = 62_567
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

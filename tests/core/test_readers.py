@@ -159,8 +159,7 @@ def test_sizes_beyond_all_bounds_are_refused_in_a_sentence(
     capsys, monkeypatch, tmp_path, command, nodes
 ):
     monkeypatch.chdir(tmp_path)
-    option = "--hosts" if command[0] == "fabric" else "--nodes"
-    assert main([*command, option, nodes]) in (1, 2)
+    assert main([*command, "--nodes", nodes]) in (1, 2)
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert len(err) < LONGEST
@@ -185,7 +184,7 @@ READING = {
     "demand": ["demand", "pipe", "--bandwidth", "1Gbps", "--delta", "1us"],
     "planes": ["planes", "pipe", "--planes", "2", "--bandwidth", "1Gbps", "--delta", "1us"],
     "fabric": ["fabric", "check", "pipe"],
-    "workload": ["select", "fabric.yaml", "--workload", "pipe"],
+    "workload": ["select", "--fabric", "fabric.yaml", "--workload", "pipe"],
     "verify": ["verify", "pipe"],
     "design": ["verify", "design"],
 }

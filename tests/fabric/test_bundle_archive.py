@@ -150,7 +150,7 @@ def test_changes_of_circuits_in_a_zip(capsys):
     asked = told(capsys, "rewire", "--bundle", "one.zip", "ring", "--what-if", "--json", "-")
     assert json.loads(asked[1])["archive"] is None
     assert read_bundle("one.zip").up == "k"
-    assert told(capsys, "survive", "--bundle", "one.zip", "--kinds", "link")[0] in (0, 1)
+    assert told(capsys, "survive", "--bundle", "one.zip", "--lost", "link")[0] in (0, 1)
 
 
 def test_repairs_in_a_zip_until_all_works_again(deployed, capsys):

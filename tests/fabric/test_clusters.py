@@ -21,7 +21,7 @@ from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.forest.optimum import optimum
 
 GB = 10**9
-OPTIONS = ["--servers", "8", "--gpus", "4", "--switch", "450GB/s", "--ports", "2"]
+OPTIONS = ["--servers", "8", "--gpus", "4", "--inner", "switch=450GB/s", "--ports", "2"]
 OPTIONS += ["--port-bandwidth", "200Gbps"]
 FILE = """
 name: pod
@@ -201,11 +201,11 @@ def test_what_is_lost_and_slow():
 def test_recipes_that_are_cut_off(capsys):
     lost = ["--lost", "server3"]
     # Server 2 of this recipe has links to itself and to server 3 alone.
-    given = ["--recipe", "GeneralizedKautz(2, 8)"]
-    assert main(["cluster", *OPTIONS, *lost, *given, "--recipe", "BiRing(2, 8)"]) == 0
+    given = ["--designs", "GeneralizedKautz(2, 8)"]
+    assert main(["cluster", *OPTIONS, *lost, *given, "--designs", "BiRing(2, 8)"]) == 0
     told = capsys.readouterr().out
     assert "Some GPUs do not reach all others any more on Π(2,8)." in told
-    found = answer(capsys, *OPTIONS, *lost, *given, "--recipe", "BiRing(2, 8)")
+    found = answer(capsys, *OPTIONS, *lost, *given, "--designs", "BiRing(2, 8)")
     assert found["cut_off"] == [["GeneralizedKautz(2, 8)"]]
     assert main(["cluster", *OPTIONS, *lost, *given]) == 2
     assert "nothing joins all GPUs: server0.gpu0 cannot be reached" in capsys.readouterr().err
@@ -221,9 +221,9 @@ def test_unequal_nics_take_a_recipe_each(capsys, tmp_path):
     same = [one for one in found["dominated"] if len(one["recipes"]) == 2]
     assert same
     assert {one["algbw_Bps"] for one in (*found["candidates"], *same)} == {str(limit)}
-    given = [part for recipe in same[0]["recipes"] for part in ("--recipe", recipe)]
+    given = [part for recipe in same[0]["recipes"] for part in ("--designs", recipe)]
     assert answer(capsys, str(path), *given)["candidates"][0]["recipes"] == same[0]["recipes"]
-    assert main(["cluster", str(path), "--recipe", "UniRing(1, 8)"]) == 2
+    assert main(["cluster", str(path), "--designs", "UniRing(1, 8)"]) == 2
     assert "no recipe was given for the NICs of 2 ports" in capsys.readouterr().err
 
 
@@ -277,7 +277,7 @@ def test_the_bottleneck_is_named_at_ports_where_cards_are_as_narrow(capsys):
         assert "the NICs of server" in best["bottleneck"]
         assert sum(link["bandwidth"] for link in best["links_to_upgrade"]) == 800
         assert best["unit"] == "Gbps"
-    narrow = [*OPTIONS[:5], "10GB/s", *OPTIONS[6:]]
+    narrow = [*OPTIONS[:5], "switch=10GB/s", *OPTIONS[6:]]
     found = answer(capsys, *narrow)
     assert "the links inside server0" in found["candidates"][0]["bottleneck"]
 
@@ -294,7 +294,7 @@ def test_the_bottleneck_is_named_at_ports_where_cards_are_as_narrow(capsys):
 def test_the_network_goes_on(capsys, tmp_path, more):
     """What is written has the fixed form; other commands take it, and find the same."""
     file, design = tmp_path / "network.json", tmp_path / "design"
-    small = ["--servers", "3", "--gpus", "2", "--switch", "100GB/s", "--ports", "2"]
+    small = ["--servers", "3", "--gpus", "2", "--inner", "switch=100GB/s", "--ports", "2"]
     found = answer(capsys, *small, "--port-bandwidth", "10GB/s", "--out", str(file), *more)
     record = json.loads(file.read_text(encoding="utf-8"))
     assert {"num_hosts", "num_nodes", "links", "unit"} <= set(record)
@@ -313,7 +313,7 @@ def test_the_network_goes_on(capsys, tmp_path, more):
 
 def test_a_row_is_picked(capsys, tmp_path):
     file = tmp_path / "network.json"
-    given = ["--recipe", "BiRing(2, 8)", "--recipe", "DirectedCirculant(8, (1, 3))"]
+    given = ["--designs", "BiRing(2, 8)", "--designs", "DirectedCirculant(8, (1, 3))"]
     assert main(["cluster", *OPTIONS, *given, "--pick", "2", "--out", str(file)]) == 0
     assert capsys.readouterr().out == "BiRing(2, 8)\n"
     assert import_network(file).num_links == 8 * 4 * 2 + 4 * 16
@@ -325,8 +325,8 @@ def test_rails_that_were_picked_can_be_given(capsys):
     assert main(["cluster", *OPTIONS, "--pick", "1"]) == 0
     rails = capsys.readouterr().out.splitlines()
     assert len(rails) == 4
-    given = [part for recipe in rails for part in ("--recipe", recipe)]
-    found = answer(capsys, *OPTIONS, *given, "--each-rail")
+    given = [part for recipe in rails for part in ("--designs", recipe)]
+    found = answer(capsys, *OPTIONS, *given, "--wiring", "each-rail")
     assert found["candidates"][0]["recipe_of_rail"] == rails
     assert found["dominated"] == []
 
@@ -435,9 +435,9 @@ def test_bad_files(capsys, tmp_path, text, rule):
         (OPTIONS[4:] + OPTIONS[:2], "servers must have gpus"),
         ([*OPTIONS, "--message", "1MiB"], "--alpha and --message are only given together"),
         ([*OPTIONS, "--alpha", "1us"], "--alpha and --message are only given together"),
-        ([*OPTIONS, "--recipe", "BiRing(2, 9)"], "BiRing(2, 9) has 9 nodes: 8 are wanted"),
-        ([*OPTIONS, "--recipe", "BiRing(4, 8)"], "the 2 ports of a NIC are no multiple of it"),
-        ([*OPTIONS, "--bidirectional", "--recipe", "GeneralizedKautz(2, 8)"], "has links one way"),
+        ([*OPTIONS, "--designs", "BiRing(2, 9)"], "BiRing(2, 9) has 9 nodes: 8 are wanted"),
+        ([*OPTIONS, "--designs", "BiRing(4, 8)"], "the 2 ports of a NIC are no multiple of it"),
+        ([*OPTIONS, "--bidirectional", "--designs", "GeneralizedKautz(2, 8)"], "has links one way"),
         ([*OPTIONS, "--lost", "server1.gpu0"], "is no server and no NIC"),
         ([*OPTIONS, "--inner", "mi250(1)"], "--inner is given 2 times"),
         (["pod.yaml", *OPTIONS], "give either a FILE or --servers"),

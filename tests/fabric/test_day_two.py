@@ -277,9 +277,9 @@ def test_a_question_changes_nothing(tmp_path, capsys):
     for arguments in (
         ("rewire", "--bundle", bundle, "cube"),
         ("survive", "--bundle", bundle, "--repair", "cable:C00003"),
-        ("survive", "--bundle", bundle, "--kinds", "plane"),
+        ("survive", "--bundle", bundle, "--lost", "plane"),
     ):
-        more = () if "--kinds" in arguments else ("--what-if",)
+        more = () if "--lost" in arguments else ("--what-if",)
         code, text, errors = run(capsys, *arguments, *more)
         assert (code, errors) == (0, "")
         assert ("nothing was written" if more else "those of ring") in text
@@ -318,7 +318,7 @@ def test_what_is_really_held_is_where_the_stages_begin(tmp_path, capsys):
     held = tmp_path / "held.csv"
     table = ["switch,id", *(",".join(row) for row in (*up[2:], stray))]
     held.write_text("\n".join(table) + "\n")
-    arguments = ("rewire", "--bundle", bundle, "ring", "--held", held, "--json", "-")
+    arguments = ("rewire", "--bundle", bundle, "ring", "--start", held, "--json", "-")
     code, text, errors = run(capsys, *arguments)
     assert (code, errors) == (0, "")
     answer = json.loads(text)
@@ -344,7 +344,7 @@ def test_held_light_of_three_stages_is_followed(tmp_path, capsys):
     up = sorted(joined(files_of(bundle), "one"))
     held = tmp_path / "held.csv"
     held.write_text("\n".join(["switch,id", *map(",".join, up)]) + "\n")
-    arguments = ("rewire", "--bundle", bundle, "--held", held, "--what-if", "--json", "-")
+    arguments = ("rewire", "--bundle", bundle, "--start", held, "--what-if", "--json", "-")
     assert json.loads(run(capsys, *arguments, "one")[1])["stages"] == []
     listed = json.loads(run(capsys, *arguments, "two")[1])
     plan = json.loads(

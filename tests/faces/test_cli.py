@@ -121,8 +121,11 @@ USAGE = [
     (["cost", "Complete(4)", "--json", "no/x.json"], "there is no such directory"),
     (["build", "Complete(4)"], "Missing option '--out'"),
     (["build", "Complete(4)", "--out", "-"], "cannot go to standard output"),
-    (["build", "--graph", "x", "--schedule", "expansion", "--out", "d"], "needs a RECIPE"),
-    (["build", "GeneralizedKautz(2, 99999)", "--out", "d", "--schedule", "bfb"], "about 9,999,800"),
+    (["build", "--graph", "x", "--scheduler", "expansion", "--out", "d"], "needs a RECIPE"),
+    (
+        ["build", "GeneralizedKautz(2, 99999)", "--out", "d", "--scheduler", "bfb"],
+        "about 9,999,800",
+    ),
     (
         ["build", "--network", "star(3,1)", "-c", "alltoall", "--max-steps", "2", "--out", "d"],
         "--max-steps is for links between hosts: this network has switches",

@@ -68,7 +68,7 @@ class TestSimulate:
         ("more", "rule"),
         [
             (["--aggregation", "magic"], "no aggregation is named 'magic'"),
-            (["--aggregation", "sharp", "--barriers"], "no --barrier"),
+            (["--aggregation", "sharp", "--barrier"], "no --barrier"),
             (["--aggregation", "sharp", "--network", STAR], "no --network"),
             (["--aggregation", "sharp", "--plot", "a.png"], "--plot and --timeline show designs"),
         ],

@@ -93,7 +93,7 @@ def test_unreachable_nodes_are_one_sentence(capsys, tmp_path):
 def test_a_schedule_is_built_and_verified(capsys, tmp_path):
     out = str(tmp_path / "design")
     command = ["build", "GeneralizedKautz(4, 9)", "--collective", "alltoall", "--out", out]
-    assert main([*command, "--steps", "3"]) == 0
+    assert main([*command, "--max-steps", "3"]) == 0
     assert "no schedule of as many steps is better" in capsys.readouterr().out
     assert main(["verify", out]) == 0
     shown = capsys.readouterr().out
@@ -102,7 +102,7 @@ def test_a_schedule_is_built_and_verified(capsys, tmp_path):
 
 
 def test_fewer_chunks_cost_time_and_the_bound_says_how_much(capsys, tmp_path):
-    command = ["build", "GeneralizedKautz(4, 9)", "--collective", "alltoall", "--steps", "3"]
+    command = ["build", "GeneralizedKautz(4, 9)", "--collective", "alltoall", "--max-steps", "3"]
     out = ["--out", str(tmp_path / "design"), "--json", "-"]
     assert main([*command, "--max-chunks", "1", *out]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -149,11 +149,11 @@ def test_a_licence_that_is_too_small_is_one_sentence(capsys, tmp_path, command):
 @pytest.mark.parametrize(
     ("more", "rule"),
     [
-        (["--collective", "alltoall", "--schedule", "bfb"], "not for alltoall"),
-        (["--steps", "3"], "for --collective alltoall"),
+        (["--collective", "alltoall", "--scheduler", "bfb"], "not for alltoall"),
+        (["--max-steps", "3"], "for --collective alltoall"),
         (["--max-chunks", "3"], "for --collective alltoall"),
-        (["--collective", "alltoall", "--steps", "1"], "steps"),
-        (["--collective", "alltoall", "--steps", "0"], "'0' is not a whole number"),
+        (["--collective", "alltoall", "--max-steps", "1"], "steps"),
+        (["--collective", "alltoall", "--max-steps", "0"], "'0' is not a whole number"),
     ],
 )
 def test_build_refuses(capsys, tmp_path, more, rule):

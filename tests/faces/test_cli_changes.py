@@ -1,4 +1,4 @@
-"""``iterate --configuration``: what it prints, writes and refuses."""
+"""``iterate --designs``: what it prints, writes and refuses."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from folders import EXAMPLES
 from ocs_codesign.faces.cli import main
 
 GROUPS, LAYERS = str(EXAMPLES / "groups.yaml"), str(EXAMPLES / "layers.yaml")
-RINGS = [
-    *("--configuration", "DirectedCirculant(4,(1,))"),
-    *("--configuration", "DirectedCirculant(4,(2,))"),
-]
+RINGS = [*("--designs", "DirectedCirculant(4,(1,))"), *("--designs", "DirectedCirculant(4,(2,))")]
 
 
 def answer_of(capsys, *words):
@@ -40,10 +37,7 @@ def test_two_groups_and_all(capsys, tmp_path):
     text = picture.read_text(encoding="utf-8")
     assert ("circuits" in text, "dark" in text) == (True, True)
     again = tmp_path / "again.svg"
-    same = answer_of(
-        capsys,
-        *("iterate", GROUPS, *RINGS, "--reconfiguration-delay", "20us", "--plot", str(again)),
-    )
+    same = answer_of(capsys, *("iterate", GROUPS, *RINGS, "--delta", "20us", "--plot", str(again)))
     assert (same, again.read_bytes()) == (found, picture.read_bytes())
 
 
@@ -84,8 +78,8 @@ def test_over_links(capsys):
         ([GROUPS, "--delta", "1us"], "--delta and --delta-per-circuit are for --designs"),
         ([GROUPS, *RINGS[:2], "--delta", "1us"], "1 different configurations: from 2 to 16"),
         ([GROUPS, *RINGS, "--delta", "-1us"], "-1us"),
-        ([GROUPS, *RINGS, "--configuration", "Torus((2,2))", "--delta", "1us"], "one fabric"),
-        ([GROUPS, *RINGS, "--configuration", "Torus(", "--delta", "1us"], "Torus("),
+        ([GROUPS, *RINGS, "--designs", "Torus((2,2))", "--delta", "1us"], "one fabric"),
+        ([GROUPS, *RINGS, "--designs", "Torus(", "--delta", "1us"], "Torus("),
         ([LAYERS, *RINGS, "--delta", "1us"], "its messages have times of their own"),
         ([GROUPS, *RINGS, "--delta", "1us", "--aggregation", "switchml"], "no switches"),
         ([GROUPS, *RINGS, "--delta", "1us", "--network", "star(4,1)"], "give no --network"),

@@ -35,7 +35,7 @@ def files(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_ranking_its_baselines_and_a_bundle_that_is_right(files, capsys):
-    words = [*files, "--json", "a.json", "--out", "built", "--plot", "a.png", "--deploy", "bundle"]
+    words = [*files, "--json", "a.json", "--out", "built", "--plot", "a.png", "--bundle", "bundle"]
     assert main(words) == 0
     shown = capsys.readouterr().out
     found = json.loads(Path("a.json").read_text(encoding="utf-8"))
@@ -80,7 +80,7 @@ def test_one_server_needs_no_light(files, capsys):
     Path("cluster.yaml").write_text(text, encoding="utf-8")
     assert main(files) == 0
     assert "The winner needs no light" in capsys.readouterr().out
-    assert main([*files, "--deploy", "bundle"]) == 2
+    assert main([*files, "--bundle", "bundle"]) == 2
     assert "nothing to deploy" in capsys.readouterr().err
     assert not Path("bundle").exists()
 

@@ -49,7 +49,7 @@ def change_record(path, **changes) -> None:
 @pytest.mark.parametrize("schedule", ["best", "bfb", "expansion"])
 def test_what_is_built_verifies(capsys, tmp_path, collective, schedule):
     path = tmp_path / "d"
-    options = ["--collective", collective, "--schedule", schedule, "--out", str(path)]
+    options = ["--collective", collective, "--scheduler", schedule, "--out", str(path)]
     code, out, err = run(capsys, "build", RECIPE, *options, "--json", "-")
     assert (code, err) == (0, "")
     built = json.loads(out)

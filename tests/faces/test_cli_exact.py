@@ -1,4 +1,4 @@
-"""``build --schedule exact`` and ``cost --exact``: proofs, verdicts, limits, interruptions."""
+"""``build --scheduler exact`` and ``cost --exact``: proofs, verdicts, limits, interruptions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TestFrontier:
 
 class TestBuild:
     def test_the_design_is_the_proven_best_and_verifies(self, capsys, tmp_path):
-        found = built(capsys, tmp_path / "d", KAUTZ, "--steps", "3")
+        found = built(capsys, tmp_path / "d", KAUTZ, "--max-steps", "3")
         assert found["cost"] == {"steps": 3, "t_b": "5/6", "t_b_float": 5 / 6}
         assert found["optimal"]
         assert found["t_b_bound"] == found["t_b_bound_any_chunks"] == "5/6"
@@ -77,29 +77,29 @@ class TestBuild:
 
     def test_the_fewest_steps_by_default_and_the_proof_in_words(self, capsys, tmp_path):
         out = str(tmp_path / "d")
-        assert main(["build", KAUTZ, "--schedule", "exact", "--out", out]) == 0
+        assert main(["build", KAUTZ, "--scheduler", "exact", "--out", out]) == 0
         shown = capsys.readouterr().out
         assert "2 steps, t_b 1, verified" in shown
         assert "optimal: no schedule of 2 steps has less than t_b 1" in shown
         assert "exact, " in shown
 
     def test_chunks_that_cannot_meet_the_bound(self, capsys, tmp_path):
-        found = built(capsys, tmp_path / "d", KAUTZ, "--steps", "3", "--chunks", "3")
+        found = built(capsys, tmp_path / "d", KAUTZ, "--max-steps", "3", "--chunks", "3")
         assert (found["cost"]["t_b"], found["t_b_bound"]) == ("8/9", "8/9")
         assert (found["t_b_bound_any_chunks"], found["num_chunks"]) == ("5/6", 3)
         assert found["optimal"]
 
     def test_no_schedule_of_so_few_steps_is_a_verdict(self, capsys, tmp_path):
-        found = built(capsys, tmp_path / "d", KAUTZ, "--steps", "1", code=1)
+        found = built(capsys, tmp_path / "d", KAUTZ, "--max-steps", "1", code=1)
         assert found["status"] == "no schedule: 1 step is too few, allgather takes at least 2 here"
         found = built(
-            capsys, tmp_path / "d", KAUTZ, "--steps", "3", "--collective", "allreduce", code=1
+            capsys, tmp_path / "d", KAUTZ, "--max-steps", "3", "--collective", "allreduce", code=1
         )
         assert found["status"].endswith("allreduce takes at least 4 here")
         assert os.listdir(tmp_path) == []
 
     def test_out_of_time_the_best_found_is_written_with_its_bound(self, capsys, tmp_path):
-        found = built(capsys, tmp_path / "d", KAUTZ, "--steps", "3", "--time-limit", "0s")
+        found = built(capsys, tmp_path / "d", KAUTZ, "--max-steps", "3", "--time-limit", "0s")
         assert not found["optimal"]
         assert (found["cost"]["t_b"], found["t_b_bound"]) == ("1", "5/6")
         status = "no schedule of 3 steps and 2 chunks a shard has less than t_b 5/6 (gap 20.00%)"
@@ -110,9 +110,9 @@ class TestBuild:
 
     def test_a_gap_that_is_small_enough(self, capsys, tmp_path):
         for gap in ("0.25", "25%", ".25"):
-            found = built(capsys, tmp_path / "d", KAUTZ, "--steps", "3", "--gap", gap)
+            found = built(capsys, tmp_path / "d", KAUTZ, "--max-steps", "3", "--gap", gap)
             assert found["status"].startswith("within the gap: t_b 1 was found")
-        assert built(capsys, tmp_path / "d", KAUTZ, "--steps", "3", "--gap", "1%")["optimal"]
+        assert built(capsys, tmp_path / "d", KAUTZ, "--max-steps", "3", "--gap", "1%")["optimal"]
 
 
 class TestNothingComputedIsLost:
@@ -164,7 +164,7 @@ class TestNothingComputedIsLost:
     @pytest.mark.parametrize(
         "arguments",
         [
-            ["build", LARGE, "--schedule", "exact", "--steps", "4", "--out", "d"],
+            ["build", LARGE, "--scheduler", "exact", "--max-steps", "4", "--out", "d"],
             ["cost", LARGE, "--exact", "--json", "j"],
         ],
     )
@@ -198,19 +198,22 @@ REFUSED = [
     (["cost", KAUTZ, "--exact", "--fallback", "--solver", "highs"], "name that one"),
     (["cost", "GeneralizedKautz(4, 100)", "--exact"], "exact schedules take at most 100,000"),
     (["cost", "--graph", "split.edges", "--exact"], "not strongly connected"),
-    (["build", KAUTZ, "--steps", "3", "--out", "d"], "for --collective alltoall and --scheduler"),
+    (
+        ["build", KAUTZ, "--max-steps", "3", "--out", "d"],
+        "for --collective alltoall and --scheduler",
+    ),
     (["build", KAUTZ, "--chunks", "3", "--out", "d"], "for --scheduler exact"),
     (["build", KAUTZ, "--gap", "1%", "--out", "d"], "nothing else is given to a solver"),
     (
-        ["build", KAUTZ, "--schedule", "exact", "--max-chunks", "3", "--out", "d"],
+        ["build", KAUTZ, "--scheduler", "exact", "--max-chunks", "3", "--out", "d"],
         "--max-chunks is for --collective alltoall",
     ),
     (
-        ["build", KAUTZ, "--schedule", "exact", "--collective", "alltoall", "--out", "d"],
+        ["build", KAUTZ, "--scheduler", "exact", "--collective", "alltoall", "--out", "d"],
         "not for alltoall",
     ),
     (
-        ["build", KAUTZ, "--schedule", "exact", "--chunks", "9999", "--out", "d"],
+        ["build", KAUTZ, "--scheduler", "exact", "--chunks", "9999", "--out", "d"],
         "a product of 1,439,856: exact schedules take at most 100,000",
     ),
 ]

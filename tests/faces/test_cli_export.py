@@ -43,7 +43,7 @@ def ring(tmp_path_factory):
 @pytest.mark.parametrize("name", WRITTEN)
 def test_every_format_leaves_and_is_verified(name, ring, tmp_path, capsys):
     out, answer = tmp_path / "out", tmp_path / "answer.json"
-    arguments = ("export", ring, "--to", name, "--out", out, *SIZES)
+    arguments = ("export", ring, "--format", name, "--out", out, *SIZES)
     code, text, errors = run(capsys, *arguments, "--json", answer)
     assert (code, errors) == (0, "")
     assert FORMATS[name].made_for in text
@@ -70,10 +70,10 @@ def test_every_format_leaves_and_is_verified(name, ring, tmp_path, capsys):
 @pytest.mark.parametrize("name", READ)
 def test_what_was_imported_is_a_design(name, ring, tmp_path, capsys):
     out = tmp_path / "out"
-    assert run(capsys, "export", ring, "--to", name, "--out", out, *SIZES)[0] == 0
+    assert run(capsys, "export", ring, "--format", name, "--out", out, *SIZES)[0] == 0
     ((path, _),) = programs_in(out)
     saved = tmp_path / "saved"
-    code, _, errors = run(capsys, "import", path, "--from", name, "--out", saved)
+    code, _, errors = run(capsys, "import", path, "--format", name, "--out", saved)
     assert (code, errors) == (0, "")
     assert verify(load_design(saved).schedule).cost == verify(load_design(ring).schedule).cost
 
@@ -115,19 +115,21 @@ def test_a_book_leaves_page_after_page(tmp_path, capsys):
     )
     save_book(Book(network, 10**9, Collective.ALLGATHER, pages), tmp_path / "book")
     out = tmp_path / "out"
-    assert run(capsys, "export", tmp_path / "book", "--to", "program-json", "--out", out)[0] == 0
+    assert (
+        run(capsys, "export", tmp_path / "book", "--format", "program-json", "--out", out)[0] == 0
+    )
     assert {path.name for path in out.iterdir()} == {"1-bfb", "2-ring", "export.json"}
     code, text, errors = run(capsys, "verify", out)
     assert (code, errors) == (0, "")
     assert text.count("Valid:") == 2
     one = ("--message", "1KiB", "--out", out)
-    assert run(capsys, "export", tmp_path / "book", "--to", "program-json", *one)[0] == 0
+    assert run(capsys, "export", tmp_path / "book", "--format", "program-json", *one)[0] == 0
     assert {path.name for path in out.iterdir()} == {"1-bfb", "export.json"}
 
 
 def test_a_change_in_a_file_is_found(ring, tmp_path, capsys):
     out = tmp_path / "out"
-    assert run(capsys, "export", ring, "--to", "program-json", "--out", out)[0] == 0
+    assert run(capsys, "export", ring, "--format", "program-json", "--out", out)[0] == 0
     ((path, _),) = programs_in(out)
     record = json.loads(path.read_text())
     record["target"][-1] = (record["target"][-1] + 1) % 4
@@ -136,7 +138,7 @@ def test_a_change_in_a_file_is_found(ring, tmp_path, capsys):
     assert (code, errors) == (1, "")
     assert "Not valid: " in text
     saved = tmp_path / "saved"
-    assert run(capsys, "import", path, "--from", "program-json", "--out", saved)[0] == 1
+    assert run(capsys, "import", path, "--format", "program-json", "--out", saved)[0] == 1
     assert not saved.exists()
 
 
@@ -148,10 +150,10 @@ def test_bad_input(ring, tmp_path, capsys):
         return errors
 
     out = tmp_path / "out"
-    export = ("export", ring, "--out", out, "--to")
+    export = ("export", ring, "--out", out, "--format")
     assert "--message says which" in sentence(*export, "chakra")
     assert "is for books" in sentence(*export, "nccl-tuner")
-    assert "no such file" in sentence("export", tmp_path / "none", "--out", out, "--to", "json")
+    assert "no such file" in sentence("export", tmp_path / "none", "--out", out, "--format", "json")
     assert not out.exists()
     out.mkdir()
     (out / "mine.txt").write_text("mine")
@@ -167,7 +169,7 @@ def test_circuits_that_change_do_not_leave(tmp_path, capsys):
     recipes = "DirectedCirculant(8, (1,))", "DirectedCirculant(8, (3,))"
     command = ("sequence", *recipes, "--steps-each", "4", "--out", tmp_path / "switched")
     assert run(capsys, *command)[0] == 0
-    arguments = ("--to", "json", "--out", tmp_path / "out")
+    arguments = ("--format", "json", "--out", tmp_path / "out")
     code, _, errors = run(capsys, "export", tmp_path / "switched", *arguments)
     assert code == 2
     assert "no format can carry that" in errors
@@ -179,7 +181,7 @@ def test_a_schedule_over_switches_leaves(tmp_path, capsys):
     command = ("build", "--network", "star(4, 10)", "--parts", "2", "--out", out)
     assert run(capsys, *command)[0] == 0
     exports = tmp_path / "out"
-    assert run(capsys, "export", out, "--to", "program-json", "--out", exports)[0] == 0
+    assert run(capsys, "export", out, "--format", "program-json", "--out", exports)[0] == 0
     assert run(capsys, "verify", exports)[0] == 0
     assert verified(None, load_design(out).schedule, "forest").cost is not None
 

@@ -108,15 +108,15 @@ def test_every_example_is_a_fabric_without_findings(profile):
 
 
 def test_example(capsys):
-    assert main(["fabric", "example", "--hosts", "8", "--planes", "2"]) == 0
+    assert main(["fabric", "example", "--nodes", "8", "--planes", "2"]) == 0
     assert capsys.readouterr().out == example_text(8, 2)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--hosts", "0"], "0 hosts: it must be from 1 to 100000"),
-        (["--profile", "rotor-128", "--hosts", "1"], "its states need at least 2"),
+        (["--nodes", "0"], "0 hosts: it must be from 1 to 100000"),
+        (["--profile", "rotor-128", "--nodes", "1"], "its states need at least 2"),
     ],
 )
 def test_no_example(options, sentence, capsys):

@@ -255,7 +255,7 @@ def test_a_graph_says_its_size(capsys, tmp_path):
 
 def test_forests_are_a_criterion(capsys, tmp_path):
     picture = tmp_path / "frontier.svg"
-    asked = ["frontier", "--nodes", "64", "--degree", "4", "--forests"]
+    asked = ["frontier", "--nodes", "64", "--degree", "4", "--criteria", "forests"]
     assert main([*asked, "--plot", str(picture), "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)["candidates"]
     assert [one["forest_t_b"] for one in found] == ["63/64", "63/64"]
@@ -267,9 +267,11 @@ def test_forests_are_a_criterion(capsys, tmp_path):
     assert "forests: the t_b that spanning trees in many pieces come near to" in told
 
 
-@pytest.mark.parametrize("more", [["--joint"], ["--collective", "alltoall"], ["--delta", "1us"]])
+@pytest.mark.parametrize(
+    "more", [["--criteria", "joint"], ["--collective", "alltoall"], ["--delta", "1us"]]
+)
 def test_forests_are_for_one_collective(capsys, more):
-    assert main([*ASK, "--forests", *more]) == 2
+    assert main([*ASK, "--criteria", "forests", *more]) == 2
     err = capsys.readouterr().err
     assert "--criteria forests is for one collective" in err or "--criteria is given 2 times" in err
 

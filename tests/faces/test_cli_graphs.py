@@ -142,12 +142,12 @@ def test_undirected_edge_lists(capsys, tmp_path):
     assert code == 0
     assert "read as             edge list, every line a link one way" in out
     assert "3 links of 3 have no link back; if every line was meant to be an edge" in out
-    code, out, _ = run(capsys, "import", str(path), "--undirected", "--out", out_path)
+    code, out, _ = run(capsys, "import", str(path), "--bidirectional", "--out", out_path)
     assert (code, "no link back" in out) == (0, False)
     both = import_graph(out_path)
     assert (both.is_undirected(), both.num_links) == (True, 6)
     path = tmp_path / "g.json"
     path.write_text(FORMATS["json"].write(parse(RECIPE).topology(), "g"), encoding="utf-8")
-    code, _, err = run(capsys, "import", str(path), "--undirected")
+    code, _, err = run(capsys, "import", str(path), "--bidirectional")
     assert code == 2
     assert err == f"Error: {path}: node-link JSON says itself whether its edges are directed\n"

@@ -91,7 +91,7 @@ def test_fuse(capsys):
         assert one["fused_s"] <= one["fused_local_first_s"] <= one["unfused_s"]
     assert main([*words, "--size", "1024"]) == 0
     assert "Fusing pays at none of these sizes." in capsys.readouterr().out
-    assert main([*words, "--slowdown", "0.05"]) == 0
+    assert main([*words, "--rules", "slowdown=0.05"]) == 0
     assert "Fusing pays at sizes 2048" in capsys.readouterr().out
 
 
@@ -108,7 +108,7 @@ def test_fuse(capsys):
         (["iterate", BUDGET], "dimensions is no known key"),
         (["iterate", LAYERS, "--algorithm", "ring"], "give --alpha and --bandwidth together"),
         (["fuse", "gemm", "--ranks", "1", "--alpha", "0s", "--bandwidth", "1Gbps"], "--ranks"),
-        ([*FUSE, "--slowdown", "nan"], "is not from 0 to 10"),
+        ([*FUSE, "--rules", "slowdown=nan"], "is not from 0 to 10"),
     ],
 )
 def test_what_is_refused_in_a_sentence(capsys, words, message):

@@ -1,4 +1,4 @@
-"""``frontier --joint`` and ``--collective alltoall``, their pictures; ``catalogue find``'s."""
+"""``frontier --criteria joint``, ``--collective alltoall``, ``catalogue find``: with pictures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def answer(request):
 
 
 def test_one_candidate_as_json(capsys):
-    assert main([*ASK, "--joint", *MODEL, "--json", "-"]) == 0
+    assert main([*ASK, "--criteria", "joint", *MODEL, "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["with_allgather"]
     (only,) = found["candidates"]
@@ -80,7 +80,7 @@ def untimed(tmp_path_factory, monkeypatch):
 
 @pytest.mark.usefixtures("untimed")
 def test_out_of_time_the_bounds_are_left(capsys, tmp_path):
-    command = [*ASK, "--joint", "--time-limit", "0s"]
+    command = [*ASK, "--criteria", "joint", "--time-limit", "0s"]
     assert main([*command, *MODEL]) == 0
     out = capsys.readouterr().out
     assert "0 candidates on the frontier, 0 dominated, " in out
@@ -132,10 +132,10 @@ def test_figures_of_both_kinds(answer):
 @pytest.mark.parametrize(
     ("more", "rule"),
     [
-        (["--joint", "--collective", "allreduce"], "allgather and all-to-all"),
-        (["--joint", "--alpha", "1us"], "only given together"),
+        (["--criteria", "joint", "--collective", "allreduce"], "allgather and all-to-all"),
+        (["--criteria", "joint", "--alpha", "1us"], "only given together"),
         (["--time-limit", "1s"], "--collective alltoall or --criteria joint"),
-        (["--joint", "--plot", "x.gif"], ".png, .svg or .pdf"),
+        (["--criteria", "joint", "--plot", "x.gif"], ".png, .svg or .pdf"),
     ],
 )
 def test_what_is_refused(capsys, more, rule):

@@ -58,7 +58,7 @@ def test_frontier(capsys):
     assert re.findall("Best for (.*?) at", out) == ["1 KiB", "1 MiB", "64 MiB"]
 
 
-@pytest.mark.parametrize("kind", [["--joint"], ["--collective", "alltoall"]])
+@pytest.mark.parametrize("kind", [["--criteria", "joint"], ["--collective", "alltoall"]])
 def test_frontier_of_all_to_all(capsys, kind):
     words = ["frontier", "--nodes", "8", "--degree", "4", *kind, *ASKED]
     found = json_of(capsys, *words)

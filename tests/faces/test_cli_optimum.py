@@ -224,18 +224,18 @@ def test_height(capsys, tmp_path):
     directory = str(tmp_path / "made")
     command = ["build", "--network", "a100(2)", "--parts", "1", "--out", directory]
     for height, loss in ((4, True), (3, False)):
-        assert main([*command, "--height", str(height), "--json", "-"]) == 0
+        assert main([*command, "--max-hops", str(height), "--json", "-"]) == 0
         forest = json.loads(capsys.readouterr().out)["forest"]
         assert forest["height"] <= height
         assert (Fraction(forest["loss"]) == 0) is loss
-    both = ["--collective", "allreduce", "--height", "3"]
+    both = ["--collective", "allreduce", "--max-hops", "3"]
     assert main([*command, *both]) == 0
     told = capsys.readouterr().out
     assert "at most 3 hops high" in told
     assert "% above the bound" in told
-    assert main([*command, "--height", "1"]) == 2
+    assert main([*command, "--max-hops", "1"]) == 2
     told = capsys.readouterr().err
     assert "height 1: there are hosts that are 2 hops apart" in told
     assert told.count("\n") == 1
-    assert main(["build", "Torus((3, 3))", "--height", "2", "--out", directory]) == 2
+    assert main(["build", "Torus((3, 3))", "--max-hops", "2", "--out", directory]) == 2
     assert "--max-hops is for --scheduler forest" in capsys.readouterr().err

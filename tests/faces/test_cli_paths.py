@@ -71,9 +71,11 @@ class TestFacts:
         [
             ([], path_table),
             (["--max-hops", "4"], lambda topology: path_table(topology, 4)),
-            (["--disjoint"], disjoint_path_table),
-            (["--disjoint", "--paths", "2"], lambda topology: disjoint_path_table(topology, 2)),
-            (["--deadlock-free"], up_down_table),
+            (["--routing", "disjoint"], disjoint_path_table),
+            (
+                ["--routing", "disjoint", "--paths", "2"],
+                lambda topology: disjoint_path_table(topology, 2),
+            ),
             (["--routing", "deadlock-free"], up_down_table),
         ],
     )
@@ -103,41 +105,43 @@ class TestFacts:
     def test_what_freedom_from_deadlock_costs(self, capsys):
         plain, free = (
             answer(capsys, "BiRing(2, 5)"),
-            answer(capsys, "BiRing(2, 5)", "--deadlock-free"),
+            answer(capsys, "BiRing(2, 5)", "--routing", "deadlock-free"),
         )
         assert not plain["deadlock_free"]
         assert (free["deadlock_free"], free["cycle"]) == (True, None)
         assert (plain["t_b"], free["t_b"]) == ("6/5", "8/5")
         assert free["any_routing_t_b"] == free["any_routing_bound"] == "6/5"
         assert free["over_any_routing"] == pytest.approx(4 / 3)
-        assert main(["paths", "BiRing(2, 5)", "--deadlock-free"]) == 0
+        assert main(["paths", "BiRing(2, 5)", "--routing", "deadlock-free"]) == 0
         out = capsys.readouterr().out
         assert "none: the channel dependencies have no cycle" in out
         assert "these paths take 1.3333 times as long" in out
 
     def test_no_up_down_order_is_a_verdict(self, capsys, tmp_path):
         out = tmp_path / "t.csv"
-        found = answer(capsys, "UniRing(1, 5)", "--deadlock-free", "--out", str(out), code=1)
+        found = answer(
+            capsys, "UniRing(1, 5)", "--routing", "deadlock-free", "--out", str(out), code=1
+        )
         assert found["routing"] is None
         assert "no order of the nodes" in found["status"]
-        assert main(["paths", "UniRing(1, 5)", "--deadlock-free"]) == 1
+        assert main(["paths", "UniRing(1, 5)", "--routing", "deadlock-free"]) == 1
         assert capsys.readouterr().out.startswith("No up*/down* paths: no order of the nodes")
         assert not out.exists()
 
     def test_fewer_parts_cost_time(self, capsys):
-        fine, coarse = answer(capsys, KAUTZ), answer(capsys, KAUTZ, "--max-parts", "1")
+        fine, coarse = answer(capsys, KAUTZ), answer(capsys, KAUTZ, "--parts", "1")
         assert coarse["num_parts"] == 1
         assert coarse["over_any_routing"] >= fine["over_any_routing"] >= 1
 
     def test_out_of_time_the_bound_says_how_good_it_is(self, capsys):
-        for kind in ([], ["--disjoint"]):
+        for kind in ([], ["--routing", "disjoint"]):
             found = answer(capsys, KAUTZ, *kind, "--time-limit", "0s")
             assert Fraction(found["t_b"]) >= Fraction(found["proven_bound"])
             assert found["gap"] < 1
 
 
 class TestFiles:
-    @pytest.mark.parametrize("options", [[], ["--disjoint"]])
+    @pytest.mark.parametrize("options", [[], ["--routing", "disjoint"]])
     @pytest.mark.parametrize("recipe", [KAUTZ, TORUS, "UniRing(2, 3)"])
     def test_csv_and_json_hold_the_same_table(self, capsys, tmp_path, recipe, options):
         topology = parse(recipe).topology()
@@ -222,18 +226,18 @@ class TestFiles:
 REFUSED = [
     ([], "give either a RECIPE or --graph FILE"),
     ([KAUTZ, "--paths", "2"], "--paths is for --routing disjoint and deadlock-free"),
-    ([KAUTZ, "--disjoint", "--max-hops", "2"], "--max-hops is not for"),
+    ([KAUTZ, "--routing", "disjoint", "--max-hops", "2"], "--max-hops is not for"),
     ([KAUTZ, "--format", "csv"], "--format is for --out"),
     ([KAUTZ, "--out", "t.xml"], "t.xml: the suffix of a path table must be .csv or .json"),
     ([KAUTZ, "--out", "no/t.csv"], "there is no such directory"),
     ([KAUTZ, "--out", "-", "--json", "-"], "only one output can go to standard output"),
     ([KAUTZ, "--out", "a.json", "--json", "./a.json"], "go to the same file"),
     ([KAUTZ, "--max-hops", "1"], "max_hops is 1: it must be at least the diameter, 2"),
-    ([KAUTZ, "--max-parts", "0"], "'0' is not a whole number"),
-    ([KAUTZ, "--disjoint", "--paths", "0"], "'0' is not a whole number"),
+    ([KAUTZ, "--parts", "0"], "'0' is not a whole number"),
+    ([KAUTZ, "--routing", "disjoint", "--paths", "0"], "'0' is not a whole number"),
     (["--graph", "split.edges"], "not strongly connected"),
-    (["--graph", "split.edges", "--deadlock-free"], "not strongly connected"),
-    (["--graph", "split.edges", "--disjoint"], "not strongly connected"),
+    (["--graph", "split.edges", "--routing", "deadlock-free"], "not strongly connected"),
+    (["--graph", "split.edges", "--routing", "disjoint"], "not strongly connected"),
 ]
 
 

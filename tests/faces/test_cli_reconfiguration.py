@@ -1,4 +1,4 @@
-"""``frontier --reconfiguration``: tables, sentences, JSON, pictures, and what it refuses."""
+"""``frontier --delta``: tables, sentences, JSON, pictures, and what it refuses."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_pictures(tmp_path, capsys, collective):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--joint"], "--delta excludes --criteria joint, --bidirectional and --all"),
+        (["--criteria", "joint"], "--delta excludes --criteria joint, --bidirectional and --all"),
         (["--delta", "-1us"], "'-1us' is not a time: it must be finite and not negative"),
         (["--alpha", "1us"], "are only given together"),
     ],

@@ -90,7 +90,7 @@ def test_what_is_printed(capsys):
         ((BEFORE,), "give FROM, or --start FILE, and TO"),
         ((BEFORE, AFTER, AFTER), "3 arguments are given"),
         ((BEFORE, "no.graphml"), "no.graphml: no such file"),
-        ((BEFORE, AFTER, "--held", "x.csv"), "--start takes the place of FROM"),
+        ((BEFORE, AFTER, "--start", "x.csv"), "--start takes the place of FROM"),
     ],
 )
 def test_refusals(capsys, arguments, words):
@@ -122,7 +122,7 @@ def test_what_is_held_can_be_given(capsys, tmp_path):
     path = tmp_path / "held.csv"
     rows = [f"{row['plane']},{row['cross_connect']}" for row in creates]
     path.write_text("\n".join(["plane,id", *rows]) + "\n")
-    again = answer_of(capsys, BEFORE, "--held", str(path))
+    again = answer_of(capsys, BEFORE, "--start", str(path))
     assert again["kept"] == len(rows) == 12
     assert again["changed"] == 16 - 12
     for text, words in (
@@ -133,6 +133,6 @@ def test_what_is_held_can_be_given(capsys, tmp_path):
         ("port\n1\n", "known are switch, plane, id"),
     ):
         path.write_text(text)
-        code, out, err = asked(capsys, BEFORE, "--held", str(path))
+        code, out, err = asked(capsys, BEFORE, "--start", str(path))
         assert (code, out) == (2, "")
         assert words in err

@@ -78,7 +78,7 @@ def test_the_answer_adds_up(places, capsys):
 def test_a_recipe_and_its_bandwidth(capsys):
     """B is the egress of a host: two ports of a bidirectional ring have half of it each."""
     words = ["--bandwidth", "16Gbps", "--message", "8kB", "--latency", "100ns"]
-    found = answer(capsys, "BiRing(2, 4)", *words, "--collective", "reduce-scatter", "--barriers")
+    found = answer(capsys, "BiRing(2, 4)", *words, "--collective", "reduce-scatter", "--barrier")
     assert found["time_ns"] == found["formula_ns"] == 2 * 100 + 3 * 1000
     assert answer(capsys, "BiRing(2, 4)", *words)["collective"] == "allgather"
     long = "Transpose(" * 25 + "DirectedCirculant(5, (1, 2))" + ")" * 25
@@ -96,21 +96,25 @@ def test_over_a_switch(places, capsys):
 
 
 def test_modes_change_what_they_say(places, capsys):
-    for words in (["--blocking"], ["--next-on-pair", "queued"], ["--next-on-pair", "any"]):
+    for words in (
+        ["--rules", "blocking"],
+        ["--rules", "next-on-pair=queued"],
+        ["--rules", "next-on-pair=any"],
+    ):
         found = answer(capsys, *on(places, "ring", "ring.json", *words))
         assert found["time_ns"] == 140_217
-    slow = answer(capsys, *on(places, "ring", "ring.json", "--overhead", "1us"))
+    slow = answer(capsys, *on(places, "ring", "ring.json", "--rules", "overhead=1us"))
     assert slow["time_ns"] == 7 * (1000 + 20_031 + 1000)
-    slow = answer(capsys, *on(places, "ring", "ring.json", "--injection", "25GiB/s"))
+    slow = answer(capsys, *on(places, "ring", "ring.json", "--rules", "injection=25GiB/s"))
     assert slow["time_ns"] == 7 * (39_062 + 500)
-    slow = answer(capsys, *on(places, "both", "ring.json", "--memory", "3GiB/s"))
+    slow = answer(capsys, *on(places, "both", "ring.json", "--rules", "memory=3GiB/s"))
     assert slow["critical_ns"]["node"] == 7 * (2**20 * 10**9 // 2**30)
 
 
 def test_circuits_that_change(places, capsys):
     words = [places / "turns", *MESSAGE, *LATENCY, "--bandwidth", "100Gbps"]
     still = answer(capsys, *words)
-    dark = answer(capsys, *words, "--delta", "10us", "--stops", "--barriers")
+    dark = answer(capsys, *words, "--delta", "10us", "--serial", "--barrier")
     assert dark["time_ns"] == pytest.approx(dark["formula_ns"], abs=10)
     assert dark["critical_ns"]["dark"] == 10_000
     assert dark["time_ns"] - still["time_ns"] in range(9_990, 10_010)
@@ -141,13 +145,16 @@ def test_what_people_read(places, capsys, tmp_path):
         (["ring", *MESSAGE], "give --bandwidth: the links have no unit of their own"),
         (["ring", *MESSAGE, "--network", "ring.json", "--bandwidth", "1Gbps"], "these have GiB/s"),
         (["ring", *MESSAGE, "--bandwidth", "1Gbps", "--delta", "1us"], "--delta and --serial are"),
-        (["ring", *MESSAGE, "--bandwidth", "1Gbps", "--stops"], "--delta and --serial are"),
+        (["ring", *MESSAGE, "--bandwidth", "1Gbps", "--serial"], "--delta and --serial are"),
         (["turns", *MESSAGE, "--network", "ring.json"], "links of their own: no --network"),
         (
             ["ring", *MESSAGE, "--bandwidth", "1Gbps", "--latency", "0.5ns"],
             "--latency is 0.5 ticks",
         ),
-        (["ring", *MESSAGE, "--network", "ring.json", "--overhead", "1ps"], "--overhead is 0.001"),
+        (
+            ["ring", *MESSAGE, "--network", "ring.json", "--rules", "overhead=1ps"],
+            "overhead of --rules is 0.001",
+        ),
         (["ring", *MESSAGE, "--network", "a100(2)"], "a design of 8 hosts on a network of 16"),
         (["nothing", *MESSAGE, "--bandwidth", "1Gbps"], "nothing"),
         (["Comlete(8)", *MESSAGE, "--bandwidth", "1Gbps"], "Comlete"),
@@ -186,7 +193,7 @@ def test_links_known_by_ticks(capsys, tmp_path):
     ticks = json.loads(capsys.readouterr().out)["ticks"]
     assert ticks == 8, "two chunks go over the link of four ticks"
     assert main([*build, "--collective", "allgather", "--out", design]) == 0
-    clock = ["simulate", design, "--network", str(network), "--next-on-pair", "queued"]
+    clock = ["simulate", design, "--network", str(network), "--rules", "next-on-pair=queued"]
     for message in ("3MiB", "1kB"):
         capsys.readouterr()
         assert main([*clock, "--message", message, "--json", "-"]) == 0

@@ -35,13 +35,13 @@ class TestSolvers:
         assert tuple(KNOWN) == SOLVERS
 
     def test_gurobi_gives_the_same_proof(self, capsys, tmp_path):
-        found = built(capsys, tmp_path / "d", KAUTZ, "--steps", "3", "--solver", "gurobi")
+        found = built(capsys, tmp_path / "d", KAUTZ, "--max-steps", "3", "--solver", "gurobi")
         assert (found["cost"]["t_b"], found["optimal"]) == ("5/6", True)
         assert found["solvers"] == ["gurobi"]
 
     @free_licence
     def test_a_licence_that_is_too_small_is_one_sentence(self, capsys, tmp_path):
-        command = ["build", LARGE, "--schedule", "exact", "--solver", "Gurobi"]
+        command = ["build", LARGE, "--scheduler", "exact", "--solver", "Gurobi"]
         assert main([*command, "--out", str(tmp_path / "d")]) == 2
         out, err = capsys.readouterr()
         assert out == ""
@@ -67,7 +67,7 @@ class TestSolvers:
         assert found["stopped"].endswith("with --fallback HiGHS solves it")
 
     def test_no_licence_at_all(self, tmp_path):
-        command = ["build", KAUTZ, "--schedule", "exact", "--solver", "gurobi", "--out", "d"]
+        command = ["build", KAUTZ, "--scheduler", "exact", "--solver", "gurobi", "--out", "d"]
         done = run(*command, cwd=tmp_path, GRB_LICENSE_FILE="/nonexistent")
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("Error: gurobi: the solver has no valid licence")

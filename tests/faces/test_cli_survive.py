@@ -39,14 +39,14 @@ def test_all_kinds(fabric, capsys):
 
 
 def test_a_ring_does_not_survive(fabric, capsys):
-    arguments = ("UniRing(1, 8)", "--fabric", fabric, "--kinds", "link, plane", "--json", "-")
+    arguments = ("UniRing(1, 8)", "--fabric", fabric, "--lost", "link, plane", "--json", "-")
     code, text, _ = run(capsys, *arguments)
     assert code == 1
     answer = json.loads(text)
     worst = [(each["kind"], each["left"]["components"]) for each in answer["worst"]]
     assert worst == [("plane", 8), ("link", 8)]
     assert answer["losses"][0]["cost"] is None
-    grid = ("UniRing(2, 8)", "--fabric", fabric, "--kinds", "plane", "--prefer", "survivability")
+    grid = ("UniRing(2, 8)", "--fabric", fabric, "--lost", "plane", "--prefer", "survivability")
     code, text, _ = run(capsys, *grid, "--collective", "allreduce", "--json", "-")
     assert (code, {each["cost"]["steps"] for each in json.loads(text)["losses"]}) == (0, {14})
 
@@ -81,7 +81,7 @@ def test_no_repair(fabric, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--kinds", "port"], "--lost has 'port'"),
+        (["--lost", "port"], "--lost has 'port'"),
         (
             ["--repair", "host:h3"],
             "give --bundle DIR or ZIP to work on what is deployed, or --what-if",
@@ -90,7 +90,7 @@ def test_no_repair(fabric, capsys):
         (["--what-if", "--repair", "port:p0s0:¹A"], "'port:p0s0:¹A' is no port"),
         (["--what-if", "--repair", "port:p0s0:1"], "p0s0:1 does not exist"),
         (["--what-if", "--repair", "host:x"], "no host of the fabric"),
-        (["--repair", "host:h1", "--kinds", "plane"], "--lost is for single losses"),
+        (["--repair", "host:h1", "--lost", "plane"], "--lost is for single losses"),
         (["--out", "x"], "--out is for a repaired bundle"),
         (["--bundle", "x"], "give --bundle DIR or ZIP, or a RECIPE"),
         (["--what-if", "--restore", "host:h1"], "--restore is for a --bundle"),

@@ -51,10 +51,10 @@ def test_a_valid_bundle(tmp_path, capsys):
 def test_findings_end_in_code_1(tmp_path, capsys):
     files = edited("simplex", "cabling.csv", lambda rows: rows[0].update(b_port="3A"))
     directory = str(put(files, tmp_path))
-    assert main(["verify-bundle", directory, "--limit", "2"]) == 1
+    assert main(["verify-bundle", directory, "--top", "2"]) == 1
     text = capsys.readouterr().out
     assert "cabling.csv, line 6: port 3A of p0s0 has a cable already, in line 2" in text
-    assert "more, see --limit" in text
+    assert "more, see --top" in text
     code, value = answer(capsys, directory)
     assert code == 1
     assert value["num_findings"] == len(value["findings"])

@@ -15,7 +15,6 @@ import click
 import pytest
 
 from ocs_codesign.faces.cli import COMMANDS, SECTIONS, app, main
-from ocs_codesign.faces.cli.spellings import RENAMED, as_spelled_now
 
 STEPS = "configuration,size\nring,1MiB\nstar,1MiB\nring,1MiB\n"
 MODEL = ["--planes", "2", "--bandwidth", "400Gb/s", "--delta", "1us"]
@@ -113,11 +112,9 @@ def test_one_thing_has_one_name():
     names = {key: {} for key in SHARED}
     for command_name, command in EVERY.items():
         for param in command.params:
-            if isinstance(param, click.Option):
-                for spelled in param.opts:
-                    assert spelled not in RENAMED.get(command_name, {}), (command_name, spelled)
-                if (key := param.name.removesuffix("_s")) in names:
-                    names[key][command_name] = param.opts[0]
+            key = param.name.removesuffix("_s")
+            if isinstance(param, click.Option) and key in names:
+                names[key][command_name] = param.opts[0]
     for key, spelled in names.items():
         assert set(spelled.values()) == {f"--{key.removesuffix('_path').replace('_', '-')}"}, key
     assert set(names["fabric_path"]) == {"deploy", "select", "survive"}
@@ -160,17 +157,6 @@ def test_shell_completion():
         assert expected in (None, done.stdout)
 
 
-@pytest.mark.parametrize("name", sorted(RENAMED))
-def test_earlier_spellings_mean_the_same(name):
-    inner = getattr(EVERY[name], "commands", {}).values()
-    params = [param for command in [EVERY[name], *inner] for param in command.params]
-    known = {spelled for param in params for spelled in (*param.opts, *param.secondary_opts)}
-    for earlier in RENAMED[name]:
-        first, *_ = as_spelled_now(name, [f"{earlier}"])
-        assert first in known or not first.startswith("-")
-        assert earlier not in known or inner
-
-
 def test_help_has_two_levels(capsys):
     assert main(["build", "--help"]) == 0
     short = capsys.readouterr().out
@@ -194,15 +180,10 @@ def test_what_was_meant_is_said(capsys):
     assert err.endswith(" (try 'ocs-codesign cost --help')\n")
 
 
-def test_an_earlier_spelling_runs(capsys, tmp_path):
+def test_an_option_of_one_value_is_given_once(capsys, tmp_path):
     steps = tmp_path / "steps.csv"
     steps.write_text(STEPS, encoding="utf-8")
-    answers = []
-    for words in (["--latency=5us", "--held", "ring,-"], ["--alpha", "5us", "--start", "ring,-"]):
-        assert main(["planes", str(steps), *MODEL, *words, "--json", "-"]) == 0
-        answers.append(capsys.readouterr().out)
-    assert answers[0] == answers[1]
-    assert main(["planes", str(steps), "--warm", "--start", "cold", *MODEL]) == 2
+    assert main(["planes", str(steps), "--start", "warm", "--start", "cold", *MODEL]) == 2
     assert "--start is given 2 times" in capsys.readouterr().err
 
 

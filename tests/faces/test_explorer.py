@@ -243,7 +243,7 @@ def test_the_working_directory_is_not_replaced(made, tmp_path, monkeypatch):
             ["--out", "x", "--catalogue", "nothing.sqlite"],
             "there is no catalogue at nothing.sqlite",
         ),
-        (["--out", "x", "--degrees", "four"], "not a range of whole numbers"),
+        (["--out", "x", "--degree", "four"], "not a range of whole numbers"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, says, capsys, tmp_path, monkeypatch):
@@ -257,7 +257,7 @@ def test_bad_input_is_one_sentence(arguments, says, capsys, tmp_path, monkeypatc
 
 def test_a_catalogue_of_ones_own_is_written(store, capsys, tmp_path):
     place = tmp_path / "site"
-    command = ["explore", "--catalogue", str(store.path), "--degrees", "4", "--out", str(place)]
+    command = ["explore", "--catalogue", str(store.path), "--degree", "4", "--out", str(place)]
     assert main([*command, "--json", "-"]) == 0
     told = json.loads(capsys.readouterr().out)
     written = files_of(place)

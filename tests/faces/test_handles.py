@@ -78,7 +78,7 @@ def test_handles_stand_wherever_a_recipe_does(capsys, tmp_path, monkeypatch):
     keep(["DirectedCirculant(8, (1, 3))", "GeneralizedKautz(2, 8)"])
     ring, kautz = map(handle, kept_recipes())
     fabric = Path("fabric.yaml")
-    fabric.write_text(out_of(capsys, "fabric", "example", "--hosts", "8", "--planes", "2"))
+    fabric.write_text(out_of(capsys, "fabric", "example", "--nodes", "8", "--planes", "2"))
     rates = ["--alpha", "1us", "--bandwidth", "1GB/s", "--delta", "1ms"]
     Path("trace.csv").write_text("collective,message\nallreduce,1MiB\n", encoding="utf-8")
     size = ["--nodes", "8", "--degree", "2"]
@@ -90,7 +90,7 @@ def test_handles_stand_wherever_a_recipe_does(capsys, tmp_path, monkeypatch):
         ["rewire", ring, kautz, "--what-if"],
         ["sequence", ring, kautz, "--out", "s"],
         ["deploy", f"one={ring}", kautz, "--fabric", "fabric.yaml", "--out", "b"],
-        ["survive", ring, "--fabric", "fabric.yaml", "--kinds", "plane", "--what-if"],
+        ["survive", ring, "--fabric", "fabric.yaml", "--lost", "plane", "--what-if"],
         ["plan", "trace.csv", *size, *rates, "--designs", ring, "--start", kautz],
         ["select", "--fabric", "fabric.yaml", "--message", "1MiB", "--designs", ring],
         ["catalogue", "show", ring],

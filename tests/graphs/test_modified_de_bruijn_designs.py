@@ -132,7 +132,7 @@ class TestFinder:
             assert any(isinstance(recipe, ModifiedDeBruijn) for recipe in scored) == known
 
     def test_build_saves_it_from_the_command_line(self, capsys, tmp_path):
-        options = ["--schedule", "stored", "--out", str(tmp_path / "d"), "--json", "-"]
+        options = ["--scheduler", "stored", "--out", str(tmp_path / "d"), "--json", "-"]
         assert main(["build", "ModifiedDeBruijn(2, 4)", *options]) == 0
         record = json.loads(capsys.readouterr().out)
         assert (record["schedule"], record["cost"]["t_b"]) == ("stored", "15/16")

@@ -21,7 +21,7 @@ def cost(capsys, *arguments, code=0):
 
 
 def built(capsys, directory, *arguments, code=0):
-    command = ["build", *arguments, "--schedule", "exact", "--out", str(directory)]
+    command = ["build", *arguments, "--scheduler", "exact", "--out", str(directory)]
     return answer(capsys, *command, code=code)
 
 

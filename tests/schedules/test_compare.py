@@ -273,7 +273,7 @@ def test_the_picture_names_the_best():
 
 
 def test_the_command(tmp_path, capsys):
-    given = ["compare", "UniRing(1, 3)", "--alpha", "1us", "--bandwidth", "400Gbps"]
+    given = ["compare", "UniRing(1, 3)", "--latency", "1us", "--bandwidth", "400Gbps"]
     given += ["--message", "1KiB-64KiB", "--workers", "1", "--out", str(tmp_path / "c")]
     assert main([*given, "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)

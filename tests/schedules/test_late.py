@@ -265,7 +265,7 @@ class TestCommands:
 
     def test_build_and_verify(self, tmp_path, capsys):
         out = str(tmp_path / "design")
-        command = ["build", "GeneralizedKautz(2, 12)", "--scheduler", "late", "--steps", "4"]
+        command = ["build", "GeneralizedKautz(2, 12)", "--scheduler", "late", "--max-steps", "4"]
         assert main([*command, "--max-chunks", "6", "--out", out]) == 0
         assert "no schedule of 4 steps has less than t_b 29/30" in capsys.readouterr().out
         assert main(["verify", out]) == 0

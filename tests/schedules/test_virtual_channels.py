@@ -130,7 +130,7 @@ def test_a_path_that_is_none_is_a_witness():
 def test_directed_designs_have_an_answer(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ring = "UniRing(1, 5)"
-    assert main(["paths", ring, "--deadlock-free"]) == 1
+    assert main(["paths", ring, "--routing", "deadlock-free"]) == 1
     assert "--virtual-channels frees other paths of deadlock" in capsys.readouterr().out
     for name in ("t.csv", "t.json"):
         command = ["paths", ring, "--virtual-channels", "--out", name, "--json", "a.json"]
@@ -150,5 +150,5 @@ def test_directed_designs_have_an_answer(tmp_path, capsys, monkeypatch):
 
 
 def test_up_down_paths_need_none(capsys):
-    assert main(["paths", "BiRing(2, 5)", "--deadlock-free", "--virtual-channels"]) == 2
+    assert main(["paths", "BiRing(2, 5)", "--routing", "deadlock-free", "--virtual-channels"]) == 2
     assert "need no --virtual-channels" in capsys.readouterr().err

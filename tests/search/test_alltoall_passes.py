@@ -209,7 +209,7 @@ def test_shown_and_exported(capsys, tmp_path):
 
 @pytest.mark.slow
 def test_command(path, capsys):
-    ask = ("catalogue", "alltoall", "--catalogue", path, "--nodes", "2-9", "--degrees", "2")
+    ask = ("catalogue", "alltoall", "--catalogue", path, "--nodes", "2-9", "--degree", "2")
     code, value = run(capsys, *ask, "--workers", 1)
     assert (code, value["questions"], value["untimed"]) == (0, 2, 0)
     code, value = run(capsys, *ask, "--workers", 1)
@@ -222,7 +222,7 @@ def test_command(path, capsys):
         ["--catalogue", "nowhere.sqlite"],
         [],
         ["--catalogue", "x", "--nodes", "9-3"],
-        ["--catalogue", "x", "--seconds", "0"],
+        ["--catalogue", "x", "--time-limit", "0s"],
         ["--catalogue", "x", "--effort", "-1"],
         ["--catalogue", "/etc/hosts"],
     ],

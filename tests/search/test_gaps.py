@@ -79,7 +79,7 @@ def test_degrees_and_kinds_of_links_are_apart():
 
 
 def test_command(capsys, tmp_path):
-    ask = ("catalogue", "gaps", "--nodes", "65-70", "--degrees", "2-3", "--links", "both")
+    ask = ("catalogue", "gaps", "--nodes", "65-70", "--degree", "2-3", "--links", "both")
     picture = tmp_path / "map.svg"
     code, value = run(capsys, *ask, "--plot", picture)
     assert code == 0
@@ -112,7 +112,7 @@ def test_lines_are_exact_and_any_counts():
 
 
 def test_sizes_above_a_line_are_listed(capsys):
-    ask = ("catalogue", "gaps", "--nodes", "257-290", "--degrees", "4")
+    ask = ("catalogue", "gaps", "--nodes", "257-290", "--degree", "4")
     _, whole = run(capsys, *ask)
     code, value = run(capsys, *ask, "--above", "2:4.5", "--above", "1:8")
     assert code == 0
@@ -126,7 +126,7 @@ def test_sizes_above_a_line_are_listed(capsys):
     ]
     assert 0 < len(expected) < len(whole["sizes"])
     assert value["sizes"] == expected
-    assert main([*ask, "--above", "2:4.5", "--worst", "1"]) == 0
+    assert main([*ask, "--above", "2:4.5", "--top", "1"]) == 0
     assert "further above the bound than 4.5 % at +2." in capsys.readouterr().out
 
 
@@ -142,7 +142,7 @@ def test_nothing_there_is_said(tmp_path, capsys):
     path = tmp_path / "c.sqlite"
     with Catalogue(path, writable=True) as store:
         store.record(Question(12, 3), [entry("Kautz(3, 1)")][:0], Provenance("t", "0", 1, 0.0))
-    for more in (["--nodes", "12-20"], ["--nodes", "9-8"], ["--worst", "-1"]):
+    for more in (["--nodes", "12-20"], ["--nodes", "9-8"], ["--top", "-1"]):
         assert main(["catalogue", "gaps", "--catalogue", str(path), *more]) == 2
         assert capsys.readouterr().err.count("\n") == 1
 
@@ -150,7 +150,7 @@ def test_nothing_there_is_said(tmp_path, capsys):
 @pytest.mark.slow
 def test_the_shipped_catalogue_is_near_the_bound_at_every_size(capsys):
     """What improving it has reached, at N of 257 to 1024: a share of sizes within a percentage."""
-    code, value = run(capsys, "catalogue", "gaps", "--degrees", "2-8")
+    code, value = run(capsys, "catalogue", "gaps", "--degree", "2-8")
     assert code == 0
     within = {
         (one["degree"], one["steps_above_fewest"]): dict(

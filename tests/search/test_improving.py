@@ -204,7 +204,7 @@ def test_two_way_questions_too(path):
 
 @pytest.mark.slow
 def test_command(path, capsys):
-    ask = ("catalogue", "improve", "--catalogue", path, "--nodes", "19-20", "--degrees", "3")
+    ask = ("catalogue", "improve", "--catalogue", path, "--nodes", "19-20", "--degree", "3")
     code, value = run(capsys, *ask, "--workers", 1)
     assert code == 0
     assert value["searched"] >= 1
@@ -219,8 +219,8 @@ def test_command(path, capsys):
         ["--catalogue", "nowhere.sqlite"],
         [],
         ["--catalogue", "x", "--nodes", "9-3"],
-        ["--catalogue", "x", "--seconds", "0"],
-        ["--catalogue", "x", "--seconds", "nan"],
+        ["--catalogue", "x", "--time-limit", "0s"],
+        ["--catalogue", "x", "--time-limit", "nans"],
         ["--catalogue", "x", "--effort", "0"],
         ["--catalogue", "x", "--above", "2"],
         ["--catalogue", "/etc/hosts"],
@@ -247,7 +247,7 @@ def test_interrupted_it_goes_on(path, monkeypatch, capsys):
     monkeypatch.setattr(Catalogue, "add", add)
     monkeypatch.setattr(workers, "executor_of", lambda *_: nullcontext((Here(), 1)))
     monkeypatch.setattr(improving, "PASS_WORK", LITTLE.work)
-    ask = ["catalogue", "improve", "--catalogue", str(path), "--nodes", "18-24", "--degrees", "3"]
+    ask = ["catalogue", "improve", "--catalogue", str(path), "--nodes", "18-24", "--degree", "3"]
     assert main(ask) == 130
     assert "the designs so far are kept" in capsys.readouterr().err
     after = content(path)

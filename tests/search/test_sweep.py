@@ -114,7 +114,7 @@ def test_a_task_that_always_fails_ends_the_sweep(tmp_path):
 
 def command(path, *more):
     return [
-        sys.executable, "-m", "ocs_codesign", "sweep", "--nodes", "4-6", "--degrees", "2",
+        sys.executable, "-m", "ocs_codesign", "sweep", "--nodes", "4-6", "--degree", "2",
         "--links", "both", "--workers", "2", "--catalogue", str(path), *more,
     ]  # fmt: skip
 

@@ -18,7 +18,7 @@ from ocs_codesign.schedules.design import Question, measure
 from ocs_codesign.search.catalogue.entry import Provenance, as_entry
 from ocs_codesign.search.catalogue.store import Catalogue
 
-SIZES = ["--nodes", "6-9", "--degrees", "2-3"]
+SIZES = ["--nodes", "6-9", "--degree", "2-3"]
 
 
 def content(path):
@@ -119,7 +119,7 @@ class Lost:
     [
         ["compare", "star(3, 1)", "--bandwidth", "1GB/s", "--message", "1KiB"],
         pytest.param(
-            ["sweep", "--nodes", "6", "--degrees", "2", "--catalogue", "c.sqlite"],
+            ["sweep", "--nodes", "6", "--degree", "2", "--catalogue", "c.sqlite"],
             marks=pytest.mark.slow,
         ),
     ],
@@ -178,7 +178,7 @@ def test_improving_on_a_cluster(cluster, tmp_path):
     entry = as_entry(measure("GeneralizedKautz(3, 67)", "allreduce"))
     with Catalogue(path, writable=True) as store:
         store.record(question, [entry], Provenance("test", "0", 1, 0.0))
-    ask = ["catalogue", "improve", "--catalogue", str(path), "--nodes", "67", "--degrees", "3"]
+    ask = ["catalogue", "improve", "--catalogue", str(path), "--nodes", "67", "--degree", "3"]
     assert main([*ask, "--dask", cluster]) == 0
     with Catalogue(path) as store:
         store.check()

@@ -159,7 +159,7 @@ def verify_bundle_sections(verdict: BundleVerdict) -> Iterator[Section]:
         yield from (f"  {finding}" for finding in verdict.findings)
         left = verdict.num_findings - len(verdict.findings)
         if left:
-            yield f"  and {left:,} more, see --limit"
+            yield f"  and {left:,} more, see --top"
     yield Facts(("bundle", verdict.name))
     rows = []
     for one in verdict.configurations:

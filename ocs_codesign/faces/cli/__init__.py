@@ -20,7 +20,6 @@ from ocs_codesign.faces.cli.interruption import (
     until_closed,
 )
 from ocs_codesign.faces.cli.progress import add_verbosity
-from ocs_codesign.faces.cli.spellings import as_spelled_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -167,7 +166,6 @@ class _Commands(click.Group):
             raise _no_command(args[0], COMMANDS, ctx)
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None:
-            rest = as_spelled_now(name, rest)
             _refuse_repeated(command, ctx, rest)
         return name, command, rest
 

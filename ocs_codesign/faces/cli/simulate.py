@@ -273,7 +273,7 @@ def _rules(network: Network, unit: Fraction, options: dict[str, Any]) -> TimingR
         cut_through=options["cut_through"],
         in_doubles=bool(options["astra_sim"]),
         rounds_up=options["as_compared"],
-        overhead_ticks=whole_ticks(options["overhead"] or 0, network, "--overhead"),
+        overhead_ticks=whole_ticks(options["overhead"] or 0, network, "overhead of --rules"),
         injection_Bps=options["injection"],
         memory_Bps=options["memory"],
     )
