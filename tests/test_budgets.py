@@ -20,13 +20,13 @@ LINES = {
     "search": 8_414,
     "circuits": 9_167,
     "fabric": 17_650,
-    "jobs": 16_421,
+    "jobs": 16_432,
     "interop": 14_594,
     "faces": 23_314,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_567
+MAX_LINES_OF_TESTS = 62_578
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

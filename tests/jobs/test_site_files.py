@@ -118,6 +118,15 @@ def test_what_is_lost_is_gone(tmp_path):
             load(path)
 
 
+def test_keys_without_a_value_are_not_given(tmp_path):
+    path = tmp_path / "room.yaml"
+    keys = ("planes", "network", "designs", "losses", "prices", "failures", "slow_hosts")
+    text = load_site(ROOM).text().partition("prices:")
+    path.write_text(text[0] + "".join(f"{key}:\n" for key in keys), encoding="utf-8")
+    assert fabric_text(load_fabric(path)) == fabric_text(load_fabric(ROOM))
+    assert load_job_cluster(path) == load_job_cluster(ROOM)
+
+
 def test_more_hosts_than_ports_take_more_switches(tmp_path):
     path = changed(tmp_path, hosts={"count": 400, "pattern": "s{}"})
     fabric = load_fabric(path)
@@ -142,6 +151,8 @@ def test_more_hosts_than_ports_take_more_switches(tmp_path):
         ({"accelerator": None}, load_job_cluster, "accelerator is missing"),
         ({"slow": [{"what": "server03", "bandwidth": "1GB/s"}]}, load_fabric, "is lost or slow"),
         ({"servers": {"nics": [{"gpus": "gpu"}]}}, load_fabric, r"nics\[0\].ports is missing"),
+        ({"hosts": {"count": 2, "spares": 2}}, load_fabric, "hosts.spares is 2"),
+        ({"hosts": {"count": 2}, "lost": ["server00", "server01"]}, load_cluster, "hosts"),
         ({"lost": ["server99"]}, network_of, "server99 is no server or NIC"),
     ],
 )

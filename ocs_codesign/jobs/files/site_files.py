@@ -108,7 +108,14 @@ def site_of(plain: PlainText, name: str) -> Site:
         plain = PlainText(_converted(plain, name), {})
     keys = "version 2, name and hosts"
     part = checked_part(plain, name, SitePart, site_keys_at, "room", tags=TAGS, keys=keys)
-    return Site(plain, name, part)
+    return Site(PlainText(_given(plain.value), plain.lines), name, part)
+
+
+def _given(value: Any) -> Any:
+    """Plain data without keys that have no value."""
+    if isinstance(value, dict):
+        return {key: _given(each) for key, each in value.items() if each is not None}
+    return [_given(each) for each in value] if isinstance(value, list) else value
 
 
 def fabric_of_site(plain: PlainText, name: str) -> Fabric:
@@ -147,7 +154,7 @@ class Site:
             rule = f" is missing: {error.args[1]}"
             raise file_error(self.name, self.plain, (error.args[0],), rule, "the room") from None
         except ValueError as error:
-            if str(error).startswith(f"{self.name}"):
+            if str(error).startswith(self.name):
                 raise
             raise file_error(self.name, self.plain, (), f": {error}", "the room") from None
 
@@ -169,8 +176,10 @@ class Site:
         lost = tuple(text for text in self.part.lost if text not in gone)
         try:
             whole = cluster_of(fabric_of_plain(found, self.name))
-            return replace(whole, lost=lost, slow=damage)
+            return replace(whole, names=tuple(self._working()), lost=lost, slow=damage)
         except ValueError as error:
+            if str(error).startswith(self.name):
+                raise
             raise file_error(self.name, self.plain, ("servers",), f": {error}", "it") from None
 
     def network(self) -> Network:
@@ -272,8 +281,11 @@ class Site:
     def _working(self) -> list[str]:
         """Names of the servers that work."""
         names = list(self._servers)
-        names = names[: len(names) - self.part.hosts.spares // self._a_server]
-        return [name for name in names if name not in self._lost_servers]
+        names = names[: max(0, len(names) - self.part.hosts.spares // self._a_server)]
+        found = [name for name in names if name not in self._lost_servers]
+        if not found:
+            raise file_error(self.name, self.plain, ("hosts",), ": none works", "the room")
+        return found
 
     def _nics(self, fallback: str) -> list[SiteNicPart]:
         if self.part.servers is None:
@@ -317,8 +329,7 @@ class Site:
         uneven = [ports for ports in sent if ports % model.ports_per_host]
         if uneven:
             raise ValueError(f"{uneven[0]} ports of a NIC: a {model.value} plane takes two each")
-        hosts = len(self._servers) * self._a_server
-        hosts -= len(self._lost_servers) * self._a_server
+        hosts = max(1, len(self._servers) - len(self._lost_servers)) * self._a_server
         room = (known if given.ports is None else given.ports) - given.spares
         count = given.count if "count" in given.model_fields_set else -(-hosts // max(room, 1))
         ports = -(-hosts // count) + given.spares if given.ports is None else given.ports
