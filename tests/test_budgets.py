@@ -20,9 +20,9 @@ LINES = {
     "search": 8_414,
     "circuits": 9_167,
     "fabric": 17_650,
-    "jobs": 16_432,
+    "jobs": 16_428,
     "interop": 14_594,
-    "faces": 23_314,
+    "faces": 23_315,
 }
 """Lines of every package; what they are to come to is a third less."""
 

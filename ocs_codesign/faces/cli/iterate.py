@@ -153,7 +153,8 @@ def iterate(given: IterateOptions = group(IterateOptions)) -> Answer:
         ):
             raise click.UsageError("CLUSTER says what the machine is: give no other options for it")
         from ocs_codesign.faces.cli.steps import step_on
-        from ocs_codesign.jobs.files.job_files import GivenMachine, is_of_transformer
+        from ocs_codesign.jobs.files.job_files import GivenMachine
+        from ocs_codesign.jobs.files.step_files import is_of_transformer
 
         if is_of_transformer(given.job):
             return step_on(given.job, given.cluster)

@@ -466,20 +466,6 @@ def job_part(data: bytes, name: str, *, is_json: bool = False) -> tuple[PlainTex
     return plain, part
 
 
-def is_of_transformer(path: str | Path) -> bool:
-    """Whether what is there may be a job file of a transformer; what is wrong is said on reading.
-
-    A directory, or a trace of others, is none.
-    """
-    path = Path(path)
-    if path.is_dir() or path.suffix.lower() not in (".yaml", ".yml", ".json"):
-        return False
-    data = read_limited(path, MAX_JOB_BYTES)
-    value = read_plain_text(data, str(path), is_json=path.suffix.lower() == ".json").value
-    model = value.get("model") if isinstance(value, dict) else None
-    return isinstance(model, dict) and model.get("kind") == MODEL_KINDS[0]
-
-
 def job_json_schema() -> dict[str, Any]:
     """The JSON Schema of job files."""
     schema = JobPart.model_json_schema()

@@ -20,6 +20,7 @@ from ocs_codesign.core.files.plain_text import file_error, read_plain_text
 from ocs_codesign.jobs.files.job_cluster_files import load_room
 from ocs_codesign.jobs.files.job_files import (
     MAX_JOB_BYTES,
+    MODEL_KINDS,
     ParallelPart,
     TransformerPart,
     job_part,
@@ -269,3 +270,17 @@ def _positive(cell: str, unit: str, place: str) -> float:
     if not 0 < number < float("inf"):
         raise ValueError(f"{place}: {unit} is {cell[:80]!r}: it is a positive number")
     return number
+
+
+def is_of_transformer(path: str | Path) -> bool:
+    """Whether what is there may be a job file of a transformer; what is wrong is said on reading.
+
+    A directory, or a trace of others, is none.
+    """
+    path = Path(path)
+    if path.is_dir() or path.suffix.lower() not in (".yaml", ".yml", ".json"):
+        return False
+    data = read_limited(path, MAX_JOB_BYTES)
+    value = read_plain_text(data, str(path), is_json=path.suffix.lower() == ".json").value
+    model = value.get("model") if isinstance(value, dict) else None
+    return isinstance(model, dict) and model.get("kind") == MODEL_KINDS[0]
