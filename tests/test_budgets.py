@@ -20,7 +20,7 @@ LINES = {
     "search": 8_414,
     "circuits": 9_167,
     "fabric": 15_617,
-    "jobs": 15_738,
+    "jobs": 15_740,
     "interop": 12_951,
     "faces": 22_826,
 }
