@@ -20,7 +20,7 @@ LINES = {
     "search": 8_414,
     "circuits": 9_167,
     "fabric": 17_650,
-    "jobs": 16_428,
+    "jobs": 16_435,
     "interop": 14_594,
     "faces": 23_315,
 }

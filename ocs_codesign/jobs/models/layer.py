@@ -119,9 +119,8 @@ class Transformer:
     ``expert_servers`` servers, if given. ``latent`` are the ranks and widths of multi-head latent
     attention: q rank, kv rank, and of a head what has no position, what has one, and values.
     ``window`` is the share of the scores that is computed. ``routing`` is how popular experts are,
-    one of KINDS of ``schedules.exchange.experts``; with ``spare_experts`` those that got most a
-    step before are spread over ranks, and so many more places have copies of them. ``tied``: the
-    head uses the embedding's matrix. Raises ValueError for what is no such model.
+    one of KINDS of ``schedules.exchange.experts``; ``spare_experts``: they are placed by it, with
+    so many copies. ``tied``: the head uses the embedding's matrix. Raises ValueError for others.
 
     >>> gpt3 = Transformer(96, 12288, 96, 49152, 50257, 2048, 1536)
     >>> round(gpt3.num_parameters / 1e9, 1)
@@ -204,11 +203,6 @@ class Transformer:
     def expert_width(self) -> int:
         """Feed-forward numbers of an expert."""
         return self.expert_feed_forward or self.feed_forward
-
-    def held_experts(self, ranks: int) -> int:
-        """Experts of a layer that each of so many ranks holds, copies included."""
-        spare = (self.spare_experts or 0) if ranks > 1 else 0
-        return -(-(self.experts + spare) // ranks) if spare else self.experts // ranks
 
     @property
     def expert_parameters(self) -> int:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
+from ocs_codesign.jobs.training.routing import held_experts
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -139,7 +141,7 @@ def _stage(
     if sparse:
         shared = model.shared_experts * model.expert_parameters // division.tensor
         dense += sparse * (shared + model.hidden * model.experts)
-    held = model.held_experts(division.expert)
+    held = held_experts(model, division.expert)
     expert = sparse * held * (model.expert_parameters // division.expert_tensor)
     activations = _activations(model, division, plain, sparse)
     activations -= int(activations * division.offload)

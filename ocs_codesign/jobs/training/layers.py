@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ocs_codesign.jobs.training.constants import attention_share, constants
 from ocs_codesign.jobs.training.counts import kv_heads_of_rank, score_operations
-from ocs_codesign.jobs.training.routing import skew_of
+from ocs_codesign.jobs.training.routing import held_experts, skew_of
 
 if TYPE_CHECKING:
     from ocs_codesign.jobs.models.layer import Transformer
@@ -178,7 +178,7 @@ class Kernels(NamedTuple):
         """The linear maps of the experts of a rank, of those shared, and of the router."""
         model, division = self.model, self.division
         tokens = division.tokens(model)
-        held = model.held_experts(division.expert)
+        held = held_experts(model, division.expert)
         spread, skew = tokens * model.top_k / held, skew_of(model, division.expert).median_rows
         rows = max(1, round(skew * spread / division.tensor * division.expert_tensor))
         each = self._two_maps(rows, model.expert_width // division.expert_tensor)

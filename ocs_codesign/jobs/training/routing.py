@@ -50,6 +50,12 @@ def skew_of(model: Transformer, ranks: int) -> RoutingSkew:
     return routing_skew(model.routing, model.experts, model.top_k, ranks, model.spare_experts)
 
 
+def held_experts(model: Transformer, ranks: int) -> int:
+    """Experts of a layer that each of so many ranks holds, copies included."""
+    spare = (model.spare_experts or 0) if ranks > 1 else 0
+    return -(-(model.experts + spare) // ranks) if spare else model.experts // ranks
+
+
 @cache
 def routing_skew(
     kind: str, experts: int, top_k: int, ranks: int, spare: int | None = None
