@@ -14,9 +14,10 @@ from folders import ROOT
 from ocs_codesign.core.lp import Options
 from ocs_codesign.fabric.pods.description import is_twistable, load_pod, slice_of
 from ocs_codesign.fabric.pods.packing import PodJob, goodput, pack_anywhere, pack_boxes, read_jobs
-from ocs_codesign.fabric.pods.survival import survived, without
+from ocs_codesign.fabric.pods.survival import survived, with_paths, without
 from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.families.pods import PodLattice, PodSlice, cube_of
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.search.pods.cost import pod_cost
 
 CASES = json.loads((ROOT / "tests" / "data" / "pods.json").read_text(encoding="utf-8"))
@@ -121,10 +122,31 @@ def test_cost_has_what_is_asked(capsys):
     assert (gathered["steps"], gathered["t_b"]) == (8, "127/128")
 
 
-def test_other_commands_take_the_recipes(capsys):
+def test_other_commands_take_the_recipes(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     recipe = repr(slice_of("4x4x8_twisted", V4))
     assert main(["cost", recipe, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["t_b"] == "127/128"
+    recipe = "PodSlice((2, 2), (((1, 2, 0), (0, 1, 2)), ((0, 1, 2), (2, 0, 1))))"
+    assert repr(parse(recipe)) == recipe
+    for words in (
+        ["build", recipe, "-c", "alltoall", "--out", "design"],
+        ["verify", "design"],
+        ["export", "design", "--format", "msccl", "--out", "program.xml"],
+        ["paths", recipe, "--virtual-channels"],
+    ):
+        assert main(words) == 0, words
+
+
+def test_paths_without_deadlock():
+    """With all switches and without one, on few virtual channels, near the best routing."""
+    slice_ = PodLattice((2, 2), ((1, 1), (0, 3)))
+    found = survived(slice_, "switch:1:0")
+    before, after = with_paths(slice_, "switch:1:0", found).paths
+    for paths, cost in ((before, found.before), (after, found.kept)):
+        assert paths.least_channels <= paths.channels <= 4
+        assert cost.t_b <= paths.t_b < Fraction(1002, 1000) * cost.t_b
+    assert before.t_b < after.t_b
 
 
 def described(*kinds):
@@ -235,6 +257,11 @@ def test_circuits_anew():
     assert found.kept.bound_all <= found.anew.value < found.kept.value
     after = found.slice.circuits()
     after[32] = -1
+    assert {each.switch for each in found.changed} == {
+        switch for stage in found.stages for switch in stage.switches
+    }
+    assert all(stage.stays_joined for stage in found.stages)
+    assert sum(stage.created for stage in found.stages) == len(found.changed)
     before, _ = without(torus, "switch:2:0")
     for each in found.changed:
         dimension, position = map(int, each.switch.split(":"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from ocs_codesign.fabric.pods.description import PodDescription
-    from ocs_codesign.graphs.families.pods import Pod
+    from ocs_codesign.graphs.families.pods import Numbers, Pod
 
 
 _LINK_BPS, _BUDGET_DB, _CONNECTOR_DB, _CIRCULATOR_DB = 50 * 10**9, 6.0, 0.25, 0.6
@@ -116,16 +116,21 @@ def pod_cabling(fabric: Fabric) -> Cabling:
 
 def pod_configuration(cabling: Cabling, placed: Sequence[PlacedPod], name: str) -> Configuration:
     """The circuits of slices; nodes are their cubes, one after the other."""
-    host = np.array([cube for each in placed for cube in each.cubes], dtype=np.int32)
+    host = [cube for each in placed for cube in each.cubes]
     first = np.cumsum([0, *(len(each.cubes) for each in placed)]).tolist()
-    every = []
-    for each, start in zip(placed, first, strict=False):
-        circuits = each.slice.circuits()
-        switch, source = np.indices(circuits.shape)
-        every.append(np.stack([switch, start + source, start + circuits]).reshape(3, -1))
-    plane, source, there = np.concatenate(every, axis=1).astype(np.int32)
+    every = [start + each.slice.circuits() for each, start in zip(placed, first, strict=False)]
+    return circuits_configuration(cabling, host, np.concatenate(every, axis=1), name)
+
+
+def circuits_configuration(
+    cabling: Cabling, cubes: Sequence[int], circuits: Numbers, name: str
+) -> Configuration:
+    """Circuits between the + port of a node (column) and a - port, by switch; -1 for none."""
+    host = np.array(cubes, dtype=np.int32)
+    plane, source = (each.astype(np.int32) for each in np.nonzero(circuits >= 0))
+    there = circuits[plane, source].astype(np.int32)
     number = np.arange(len(plane), dtype=np.int32)
     topology = Topology(len(host), np.append(source, there), np.append(there, source))
-    link = np.stack([number, number + len(plane)], axis=1)
+    link = np.stack([number, number + np.int32(len(plane))], axis=1)
     ends = (number, plane, 1 + host[source], 1 + host[there])
     return Configuration(name, cabling, topology, host, plane, link, *ends)

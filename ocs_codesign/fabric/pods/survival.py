@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
-from ocs_codesign.graphs.families.pods import cube_of, moves
+from ocs_codesign.fabric.pods.description import PodDescription
+from ocs_codesign.fabric.pods.placing import circuits_configuration, pod_cabling, pod_fabric
+from ocs_codesign.fabric.rewiring.configurations import configuration_change
+from ocs_codesign.graphs.families.pods import cube_of, cube_symmetry, graph_of, moves, neighbours
+from ocs_codesign.schedules.paths.channels import with_channels
+from ocs_codesign.schedules.paths.tables import path_table
 from ocs_codesign.search.pods.cost import pod_cost
 from ocs_codesign.search.pods.design import improved
 from ocs_codesign.search.pods.lifts import annealed, lift_family
@@ -33,6 +39,27 @@ class ChangedCircuit(NamedTuple):
     after: int
 
 
+class PodStage(NamedTuple):
+    """Switches that change together, how many circuits go and come, and whether all stay joined."""
+
+    switches: tuple[str, ...]
+    deleted: int
+    created: int
+    stays_joined: bool
+
+
+class PodPaths(NamedTuple):
+    """Paths of an all-to-all that are free of deadlock, on so many virtual channels.
+
+    ``t_b`` is what they take, ``over`` the part by which that is more than any routing's.
+    """
+
+    t_b: Fraction
+    over: float
+    channels: int
+    least_channels: int
+
+
 class PodSurvival(NamedTuple):
     """The cost of an all-to-all before a loss, with the circuits that are left, and chosen anew."""
 
@@ -43,6 +70,10 @@ class PodSurvival(NamedTuple):
     changed: tuple[ChangedCircuit, ...]
     replaced: int
     """Circuits that move to another cube in place of one that is lost."""
+    stages: tuple[PodStage, ...] = ()
+    """How the circuits change one after the other, while the others stay."""
+    paths: tuple[PodPaths, ...] = ()
+    """Before, and after with the circuits that are left or chosen anew, if they were asked for."""
 
 
 def survived(
@@ -88,7 +119,61 @@ def survived(
         ChangedCircuit(cube.switch(switch), plus, int(left[switch, plus]), int(after[switch, plus]))
         for switch, plus in np.argwhere(left != after).tolist()
     )
-    return PodSurvival(before, kept, best.cost, best.slice, changed, 0)
+    stages = stages_of_change(slice_.cube, left, after)
+    return PodSurvival(before, kept, best.cost, best.slice, changed, 0, stages)
+
+
+def stages_of_change(
+    shape: tuple[int, ...], before: Numbers, after: Numbers
+) -> tuple[PodStage, ...]:
+    """The order in which switches change such that the others join all cubes, where there is one.
+
+    >>> ring = np.array([[1, 2, 0], [1, 2, 0], [0, 1, 2], [0, 1, 2]])
+    >>> for stage in stages_of_change((2, 2), ring, ring[[2, 3, 0, 1]]):
+    ...     print(stage.switches, stage.deleted, stage.created, stage.stays_joined)
+    ('0:0',) 3 3 True
+    ('1:0',) 3 3 True
+    ('0:1',) 3 3 True
+    ('1:1',) 3 3 True
+    """
+    cubes, cube = before.shape[1], cube_of(shape)
+    cabling = pod_cabling(pod_fabric(PodDescription(shape, cubes, 1, name="slice")))
+    old, new = (
+        circuits_configuration(cabling, range(cubes), circuits, name)
+        for circuits, name in ((before, "before"), (after, "after"))
+    )
+    return tuple(
+        PodStage(
+            tuple(map(cube.switch, stage.planes)),
+            len(stage.delete),
+            len(stage.create),
+            stage.connectivity is not None,
+        )
+        for stage in configuration_change(old, new).stages
+    )
+
+
+def channelled_paths(
+    shape: tuple[int, ...], circuits: Numbers, cost: PodCost, options: Options = DEFAULT_OPTIONS
+) -> PodPaths:
+    """Paths of the all-to-all that ``cost`` is of, with a virtual channel for every hop."""
+    cube = cube_of(shape)
+    topology = graph_of(neighbours(cube, circuits), cube_symmetry(cube, circuits))
+    found = with_channels(path_table(topology, options=options), options)
+    over = float(found.table.time / cost.bound / Fraction(cost.num_ports, cost.num_nodes)) - 1
+    return PodPaths(found.table.time, max(0.0, over), found.num_channels, found.least)
+
+
+def with_paths(
+    slice_: Pod, lost: str, found: PodSurvival, options: Options = DEFAULT_OPTIONS
+) -> PodSurvival:
+    """The same with paths before and after."""
+    left, after = without(slice_, lost)[0], found.slice.circuits()
+    after[np.flatnonzero((left < 0).all(axis=1))] = -1
+    after = after if found.changed else left
+    costs = ((slice_.circuits(), found.before), (after, found.anew or found.kept))
+    paths = tuple(channelled_paths(slice_.cube, *each, options) for each in costs)
+    return found._replace(paths=paths)
 
 
 def without(slice_: Pod, lost: str) -> tuple[Numbers, int]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.pods.description import PodDescription
     from ocs_codesign.fabric.pods.packing import Packing
     from ocs_codesign.fabric.pods.placing import PlacedPod
-    from ocs_codesign.fabric.pods.survival import PodSurvival
+    from ocs_codesign.fabric.pods.survival import PodPaths, PodSurvival
     from ocs_codesign.faces.answers.sections import Section
     from ocs_codesign.graphs.families.pods import Pod
     from ocs_codesign.search.pods.cost import PodCost
@@ -98,6 +98,24 @@ def survive_sections(found: PodSurvival, lost: str) -> Iterator[Section]:
         ("circuits kept", None if found.replaced else told(found.kept)),
         ("circuits anew", None if found.anew is None else told(found.anew)),
         ("circuits", moved if found.replaced else f"{len(found.changed)} change"),
+        ("stages", _stages_text(found) if found.stages else None),
+        *zip(("paths before", "paths after"), map(_paths_text, found.paths), strict=False),
+    )
+
+
+def _stages_text(found: PodSurvival) -> str:
+    """The order in which switches change."""
+    order = ", ".join(" ".join(stage.switches) for stage in found.stages)
+    joined = all(stage.stays_joined for stage in found.stages)
+    meanwhile = "the others join all cubes" if joined else "not all cubes stay joined"
+    return f"{len(found.stages)}, meanwhile {meanwhile}: {order}"
+
+
+def _paths_text(paths: PodPaths) -> str:
+    """How many channels paths need, and what they take."""
+    return (
+        f"free of deadlock on {paths.channels} virtual channels, t_b {number_text(paths.t_b)}, "
+        f"{100 * paths.over:.2g} % more than the least"
     )
 
 

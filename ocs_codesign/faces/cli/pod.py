@@ -131,36 +131,49 @@ def design_command(given: DesignOptions = group(DesignOptions)) -> Answer:
     return answered("pod.design", found[0], found, given.collective, files=files)
 
 
-@command("survive", of=pod, short_help="What an all-to-all costs when a part is lost.")
-def survive_command(
-    given: str = slice_argument,
+class SurviveOptions(OptionGroup):
+    """What is lost of which slice, and what is asked of the rest."""
+
+    given: str = slice_argument
     lost: str = option(
         "--lost",
         required=True,
         metavar="PART",
         help="switch:d:q, port:d:q:+c or port:d:q:-c of a cube c, or cube:c.",
-    ),
-    anew: bool = option("--anew", is_flag=True, help="Choose the circuits that are left anew."),
-    pod_name: str = pod_option,
-    limit_s: float | None = limit_option,
-    seed: int = option("--seed", type=click.IntRange(0), default=0, help="Of the search."),
-) -> Answer:
+    )
+    anew: bool = option("--anew", is_flag=True, help="Choose the circuits that are left anew.")
+    virtual_channels: bool = option(
+        "--virtual-channels",
+        is_flag=True,
+        help="Give every hop one of as few virtual channels as free these paths of deadlock.",
+    )
+    pod_name: str = pod_option
+    limit_s: float | None = limit_option
+    seed: int = option("--seed", type=click.IntRange(0), default=0, help="Of the search.")
+
+
+@command("survive", of=pod, short_help="What an all-to-all costs when a part is lost.")
+def survive_command(given: SurviveOptions = group(SurviveOptions)) -> Answer:
     """Price the all-to-all of a SLICE without a switch, a port or a cube.
 
     Circuits are kept, or with --anew those of the other switches are chosen anew where that is
-    better; then the answer says which change. A cube that is lost is replaced by any that works.
+    better; then the answer says which change, and in which order of switches, such that all cubes
+    stay joined. A cube that is lost is replaced by any that works. With --virtual-channels there
+    are paths free of deadlock, before and after.
 
     \b
     Example:
       ocs-codesign pod survive 4x4x8 --lost switch:2:5
     """
     from ocs_codesign.fabric.pods.description import load_pod, slice_of
-    from ocs_codesign.fabric.pods.survival import survived
+    from ocs_codesign.fabric.pods.survival import survived, with_paths
 
-    slice_ = slice_of(given, load_pod(pod_name))
+    slice_, options = slice_of(given.given, load_pod(given.pod_name)), options_of(given.limit_s)
     with progress("Routing"):
-        found = survived(slice_, lost, anew, options_of(limit_s), seed)
-    return answered("pod.survive", found, lost)
+        found = survived(slice_, given.lost, given.anew, options, given.seed)
+        if given.virtual_channels:
+            found = with_paths(slice_, given.lost, found, options)
+    return answered("pod.survive", found, given.lost)
 
 
 failed_option = option("--failed", metavar="CUBES", help="Cubes that do not work: 3,17.")
