@@ -131,7 +131,7 @@ def design_command(given: DesignOptions = group(DesignOptions)) -> Answer:
     return answered("pod.design", found[0], found, given.collective, files=files)
 
 
-class SurviveOptions(OptionGroup):
+class PodSurviveOptions(OptionGroup):
     """What is lost of which slice, and what is asked of the rest."""
 
     given: str = slice_argument
@@ -153,7 +153,7 @@ class SurviveOptions(OptionGroup):
 
 
 @command("survive", of=pod, short_help="What an all-to-all costs when a part is lost.")
-def survive_command(given: SurviveOptions = group(SurviveOptions)) -> Answer:
+def survive_command(given: PodSurviveOptions = group(PodSurviveOptions)) -> Answer:
     """Price the all-to-all of a SLICE without a switch, a port or a cube.
 
     Circuits are kept, or with --anew those of the other switches are chosen anew where that is
