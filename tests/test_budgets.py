@@ -19,7 +19,7 @@ LINES = {
     "schedules": 22_547,
     "search": 8_414,
     "circuits": 9_167,
-    "fabric": 17_740,
+    "fabric": 17_743,
     "jobs": 16_435,
     "interop": 14_594,
     "faces": 23_346,

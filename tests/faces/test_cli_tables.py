@@ -27,7 +27,7 @@ ONE = {
     *("build --message", "deploy --message", "sequence --message", "simulate --message"),
     *("astra-sim --message", "export --message", "run --message", "allocate --message"),
     *("plan --nodes", "plan --degree", "fabric example --nodes", "library-time --nodes"),
-    *("calibrate --nodes",),
+    *("calibrate --nodes", "rehearse --message"),
 }
 """Where there is one by what is asked: a design, a trace, a machine."""
 

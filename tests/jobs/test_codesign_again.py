@@ -125,7 +125,7 @@ def test_seeds_change_nothing_where_circuits_change(tmp_path):
             CLUSTER + "prices: {packet_port: .inf}\n",
             "line 5: .inf is not a number: numbers are finite",
         ),
-        ("cluster", CLUSTER + "version: 2\n", "line 5: version is 2"),
+        ("cluster", CLUSTER + "version: 3\n", "line 5: version is 3"),
         ("cluster", CLUSTER.replace("{count: 4,", "{count: 4"), "cluster.yaml, line 2"),
         ("cluster", "- name: eight\n", "cluster.yaml"),
         ("cluster", "", "cluster.yaml"),

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ocs_codesign.fabric.rehearsal.kernel import FIRST_PORT, PIECE
+
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 
-FIRST_PORT, PIECE = 20_000, 2**18
 _NEWNET, _ETHERTYPE, _QUIET = 0x40000000, 0x88B5, 30
 SYSCTLS = {
     "ipv6/conf/all/disable_ipv6": 1,

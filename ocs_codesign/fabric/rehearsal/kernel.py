@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 
+FIRST_PORT, PIECE = 20_000, 2**18
+"""The TCP port of link 0, and the most bytes that one call moves."""
 PORT = re.compile(r"\d+[AB]?")
 FIRST = 10
 """Redirects of circuits have a preference from here on, by the port that light enters, so that a

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ocs_codesign.fabric.rehearsal.host import FIRST_PORT, PIECE
+from ocs_codesign.fabric.rehearsal.kernel import FIRST_PORT, PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

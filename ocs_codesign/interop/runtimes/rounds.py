@@ -18,7 +18,7 @@ def rounds_of(pairs: Iterable[Pair]) -> list[list[Pair]]:
     target, both colours change places along the path that begins there.
 
     >>> rounds_of([(0, 1), (0, 2), (1, 2), (2, 1)])
-    [[(0, 1), (1, 2)], [(0, 2), (2, 1)]]
+    [[(0, 2), (2, 1)], [(0, 1), (1, 2)]]
     """
     edges = sorted(pairs)
     busiest = max(
