@@ -233,7 +233,7 @@ def exported(form, directory):
     """A file of every readable format, as export writes it, of an allgather on four ranks."""
     (directory / "design").mkdir(parents=True)
     assert main(["build", "Torus((2,2))", "--out", str(directory / "design"), "-q"]) == 0
-    words = ["export", str(directory / "design"), "--to", form, "--out", str(directory / "out")]
+    words = ["export", str(directory / "design"), "--format", form, "--out", str(directory / "out")]
     assert main([*words, "--message", "4KiB", "-q"]) == 0
     files = sorted((directory / "out").iterdir(), key=lambda each: told_format(each) != form)
     return files[0] if files[0].name != "export.json" else files[1]
