@@ -138,7 +138,7 @@ def test_a_fabric_comes_up_and_its_bytes_are_its_loads(shape, tmp_path, capsys):
     if done is not None:
         code, answer = done
         keys = {"up", "neighbours", "collectives", "circuits", "faults", "left_behind"}
-        assert set(answer) == keys | {"version", "answer"}
+        assert set(answer) == keys | {"answer"}
         assert (answer["up"], answer["neighbours"], answer["left_behind"]) == (True, "valid", 0)
         assert all(each["results_exact"] for each in answer["collectives"])
         for row in answer["circuits"]:
