@@ -8,6 +8,7 @@ import sys
 import time
 from datetime import timedelta
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -241,8 +242,11 @@ def dying(rank, _, *, future):
     import torch
     import torch.distributed as dist
 
+    store = dist.distributed_c10d._get_default_store()
     dist.barrier()
-    if rank == 2:
+    store.set(f"past-{rank}", "1")
+    if rank == 2:  # once nobody is in the barrier
+        store.wait([f"past-{each}" for each in range(4)])
         os._exit(7)
     work = dist.all_reduce(torch.ones(100), async_op=True)
     if future:
@@ -262,6 +266,23 @@ def test_a_rank_that_dies_ends_the_others_with_a_sentence(future, tmp_path, capf
         assert {results[rank] for rank in (0, 1, 3)} == {1}
     else:
         assert all(results[rank].startswith("RuntimeError: rank ") for rank in (0, 1, 3))
+
+
+def test_a_rank_that_is_gone_before_a_call_is_named_too():
+    import torch
+
+    from ocs_codesign.interop.runtimes.torch_wire import TorchWire
+
+    def gone(*_):
+        raise RuntimeError("[a/pair.cc:553] Connection closed by peer [::1]:9. This is typical")
+
+    group = SimpleNamespace(send=gone, recv=gone, rank=lambda: 1)
+    wire = TorchWire(group, torch.ones(1), "allreduce (page 0 B)", 3, timedelta(seconds=1))
+    for start in (wire.send, wire.receive):
+        with pytest.raises(
+            RuntimeError, match=r"rank 1 waits for rank 2, step 1 of 3 of allreduce"
+        ):
+            wire.wait(start(torch.ones(1), 2, 0), 2, 0)
 
 
 SCRIPT = """

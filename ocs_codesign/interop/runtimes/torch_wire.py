@@ -7,7 +7,7 @@ import sys
 import threading
 from datetime import timedelta
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import torch
 import torch.distributed as dist
@@ -36,11 +36,11 @@ class TorchWire:
 
     def send(self, content: Any, peer: int, tag: int) -> Any:
         """Start a send."""
-        return self._group.send([content], peer, tag)
+        return _started(self._group.send, content, peer, tag)
 
     def receive(self, room: Any, peer: int, tag: int) -> Any:
         """Start a receive."""
-        return self._group.recv([room], peer, tag)
+        return _started(self._group.recv, room, peer, tag)
 
     def wait(self, started: Any, peer: int, step: int) -> None:
         """Wait; RuntimeError, with the rank, the peer and the step, if it does not come."""
@@ -56,6 +56,23 @@ class TorchWire:
                 f"rank {self._group.rank()} waits for rank {peer}, step {step + 1} of "
                 f"{self._num_steps} of {self._told}: {reason}"
             ) from None
+
+
+class _FailedStart(NamedTuple):
+    """What cannot start since the peer has gone: said like all else where it is waited for."""
+
+    error: RuntimeError
+
+    def wait(self, _limit: timedelta) -> None:
+        """Raise why."""
+        raise self.error
+
+
+def _started(start: Callable[[list[Any], int, int], Any], content: Any, peer: int, tag: int) -> Any:
+    try:
+        return start([content], peer, tag)
+    except RuntimeError as error:
+        return _FailedStart(error)
 
 
 @final
