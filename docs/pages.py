@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import subprocess
-import sys
 import tempfile
 import tomllib
 from importlib import import_module
@@ -14,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 import click
-from runs import Ran, run_all, shown
+from runs import Ran, ended, environment, run_all, shown
 
 import ocs_codesign
 from ocs_codesign.faces.answers.declared import records, versioned
@@ -25,7 +21,6 @@ _WIDTH = 88
 """Columns of a help text, as many as the page shows."""
 
 _MOST_LINES = 40
-_LONGEST_S = 300
 _INSTALL = ("pip install mpi4py", "apt-get install")
 """What commands say where something is missing that not every reader has: MPI, a package."""
 _OF_SWITCHES = ("control", "rehearse", "switch-agent")
@@ -108,30 +103,18 @@ def _example(name: str, text: str) -> list[str]:
 def _ran(commands: list[str]) -> list[str]:
     """What the commands print, one after the other in an empty directory."""
     printed: list[str] = []
-    environment = {**os.environ, "NO_COLOR": "1"}
-    with tempfile.TemporaryDirectory() as place:
-        environment["OCS_CODESIGN_CACHE"] = str(Path(place) / "cache")
+    with tempfile.TemporaryDirectory() as room:
+        around, work = environment(Path(room)), Path(room) / "work"
+        work.mkdir()
         for line in commands:
-            words, _, file = line.partition(" > ")
-            done = subprocess.run(
-                [sys.executable, "-m", "ocs_codesign", *shlex.split(words)[1:]],
-                cwd=place,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=_LONGEST_S,
-                check=False,
-            )
+            done = ended("bash", line, work, around)
             printed.append(f"$ {line}")
-            if done.returncode != 0:
-                if not any(word in done.stderr for word in _INSTALL):
-                    raise RuntimeError(f"{line}: {done.stderr}")
+            if done.returncode == 0:
+                printed += shown(done.stdout, _MOST_LINES).splitlines()
+            elif any(word in done.stderr for word in _INSTALL):
                 printed += done.stderr.rstrip().splitlines()
-                continue
-            if file:
-                (Path(place) / file).write_text(done.stdout, encoding="utf-8")
-                continue
-            printed += shown(done.stdout, _MOST_LINES).splitlines()
+            else:
+                raise RuntimeError(f"{line}: {done.stderr}")
     return printed
 
 

@@ -40,6 +40,7 @@ LINES = 24
 """Of an output, as many as are shown."""
 _LONGEST_S = 300
 _WORKERS = 2
+_BASH = shutil.which("bash") or "bash"
 _PAGE = re.compile(r"^```\{run\} (\w+)\n(?::[^\n]*\n)*\n?(.*?)^```$", re.M | re.S)
 _PICTURE = re.compile(r"[\w-]+\.png")
 
@@ -137,8 +138,18 @@ def run_blocks(blocks: Blocks, place: Path) -> list[Ran]:
 
 
 def _printed(language: str, text: str, work: Path, around: dict[str, str]) -> str:
-    commands = {"bash": ["bash", "-euo", "pipefail", "-c", text], "python": [sys.executable, "-"]}
-    done = subprocess.run(
+    done = ended(language, text, work, around)
+    if done.returncode != 0:
+        raise RuntimeError(f"{text}\n{done.stdout}{done.stderr}")
+    return done.stdout.replace(str(work), ".")
+
+
+def ended(
+    language: str, text: str, work: Path, around: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """A process in which a text in a language was run, in a directory and an environment."""
+    commands = {"bash": [_BASH, "-euo", "pipefail", "-c", text], "python": [sys.executable, "-"]}
+    return subprocess.run(
         commands[language],
         input=text,
         cwd=work,
@@ -148,9 +159,6 @@ def _printed(language: str, text: str, work: Path, around: dict[str, str]) -> st
         timeout=_LONGEST_S,
         check=False,
     )
-    if done.returncode != 0:
-        raise RuntimeError(f"{text}\n{done.stdout}{done.stderr}")
-    return done.stdout.replace(str(work), ".")
 
 
 def _pictures(text: str, work: Path, place: Path, number: int) -> Sequence[str]:

@@ -20,8 +20,8 @@ LINES = {
     "search": 8_414,
     "circuits": 9_167,
     "fabric": 17_743,
-    "jobs": 16_435,
-    "interop": 14_611,
+    "jobs": 16_446,
+    "interop": 14_604,
     "faces": 23_346,
 }
 """Lines of every package; what they are to come to is a third less."""

@@ -180,10 +180,26 @@ class Machine:
             name: real.cost_model(exact(real.number(f"{name}_peak_GBps")) * 10**9, 1, name)
             for name in real.classes
         }
-        levels = [Level(a_node, models["inside"])] if "inside" in models and a_node > 1 else []
-        if nodes > 1 or not levels:
-            levels.append(Level(nodes * a_node, models["net"]))
-        return cls(tuple(levels), real)
+        return cls.of_servers(a_node, nodes, models.get("inside"), models.get("net"), real)
+
+    @classmethod
+    def of_servers(
+        cls,
+        each: int,
+        num_servers: int,
+        inside: CostModel | None,
+        between: CostModel | None,
+        library: RealMachine | None = None,
+    ) -> Machine:
+        """Servers of so many ranks each: what is inside them, and between several of them.
+
+        >>> Machine.of_servers(8, 1, CostModel(0, 4), CostModel(0, 1)).num_ranks
+        8
+        """
+        levels = [Level(each, inside)] if inside is not None and each > 1 else []
+        if between is not None and (num_servers > 1 or not levels):
+            levels.append(Level(num_servers * each, between))
+        return cls(tuple(levels), library)
 
     def _library_s(
         self, collective: str, num_ranks: int, size_bytes: int, first_rank: int, last_rank: int

@@ -85,20 +85,13 @@ def _part(traffic: RankMessages, row: int) -> slice:
     return slice(int(traffic.start[row]), int(traffic.start[row + 1]))
 
 
-def _rank_of(axis: Any) -> Any:
-    """The place on an axis, or row by row on several."""
-    import jax
-
-    return jax.lax.axis_index(axis)
-
-
 def performed(traffic: RankMessages, given: Any, axis: Any, elements: int, op: str = "add") -> Any:
     """The flat output of a rank, whose flat input is ``given``; ``elements`` as of ``sizes``."""
     import jax
     import jax.numpy as jnp
 
     sizes, none = traffic.sizes(elements), traffic.most_slots
-    width, mine = max(int(sizes.max()), 1), _rank_of(axis)
+    width, mine = max(int(sizes.max()), 1), jax.lax.axis_index(axis)
     places = [_slots(traffic, which) for which in (traffic.given, traffic.wanted)]
     (first, first_sizes), (last, last_sizes) = (
         (slots, sizes[chunks[0]] if len(chunks[0]) else sizes[:0]) for slots, chunks in places

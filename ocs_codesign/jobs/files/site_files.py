@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.core.cost import CostModel
 from ocs_codesign.core.files.plain_text import PlainText, checked_part, file_error
 from ocs_codesign.core.networks.servers import OUTER
 from ocs_codesign.core.quantities import exact
@@ -54,6 +55,7 @@ from ocs_codesign.jobs.files.job_cluster_files import (
 )
 from ocs_codesign.jobs.files.site_parts import SitePart, site_keys_at
 from ocs_codesign.jobs.fused import Accelerator
+from ocs_codesign.jobs.prices import Machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +64,6 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.clusters import Cluster
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.jobs.files.site_parts import SiteNicPart, SiteServersPart
-    from ocs_codesign.jobs.prices import Machine
     from ocs_codesign.jobs.training.room import Room
 
 VERSION = 2
@@ -210,22 +211,16 @@ class Site:
 
     def machine(self) -> tuple[Machine, Accelerator]:
         """What messages cost inside servers and between them, and what computes."""
-        from ocs_codesign.core.cost import CostModel
-        from ocs_codesign.jobs.prices import Level, Machine
-
         part, room = self._room()
         chip = part.accelerator.chip()
         alpha = self.part.alpha
         if alpha is None:
             rule = " is missing: what a step between servers takes"
             raise file_error(self.name, self.plain, ("alpha",), rule, "the room")
-        each, levels = room.accelerators_a_server, []
-        if each > 1:
-            levels = [Level(each, CostModel(part.servers.alpha, room.inside_Bps))]
-        if room.num_servers > 1 or not levels:
-            model = CostModel(alpha, room.outside_Bps)
-            levels.append(Level(room.num_accelerators, model))
-        return Machine(tuple(levels)), Accelerator(chip.bf16, chip.memory_Bps, chip.processors)
+        inside = CostModel(part.servers.alpha, room.inside_Bps)
+        between = CostModel(alpha, room.outside_Bps)
+        machine = Machine.of_servers(room.accelerators_a_server, room.num_servers, inside, between)
+        return machine, Accelerator(chip.bf16, chip.memory_Bps, chip.processors)
 
     def dimensions(self) -> list[tuple[str, int, Fraction, Fraction]]:
         """Inside servers and between them: name, ranks, bytes a second of an accelerator, price.
