@@ -51,12 +51,6 @@ def test_a_run_writes_only_where_it_is_told_and_reproduces_the_table(name, tmp_p
         assert compare(out / f"{name}.csv", runner.FIGURES / f"{name}.csv") == ""
 
 
-@pytest.mark.slow
-def test_benchmarks_run():
-    assert "integral schedule" in run("benchmark_bfb", "--quick")
-    assert "hypercube 6" in run("benchmark_forest", "--quick")
-
-
 @pytest.mark.parametrize("name", [*REPORTS, *TABLES])
 def test_every_script_is_documented_and_has_its_table_and_picture(name):
     source = (ROOT / "experiments" / f"{name}.py").read_text(encoding="utf-8")

@@ -190,20 +190,9 @@ def test_a_mixture_of_experts_on_256_accelerators(capsys):
     assert main([*words, "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["search"]["unseen"] == 0
-    assert found["ranking"][0]["period_s"] <= min(
-        one["period_s"] for one in found["baselines"] if one["baseline"] != "fat tree"
+    best = found["ranking"][0]
+    assert (
+        best["bound_s"]
+        <= best["period_s"]
+        <= min(one["period_s"] for one in found["baselines"] if one["baseline"] != "fat tree")
     )
-
-
-@pytest.mark.slow
-def test_gpt3_on_16384_accelerators(capsys):
-    words = ["codesign", str(EXAMPLES / "gpt3.yaml"), str(EXAMPLES / "cluster16384.yaml")]
-    assert main([*words, "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["search"]["unseen"] == 0
-    best, names = found["ranking"][0], ("torus", "ring", "DDP", "own division")
-    assert best["bound_s"] <= best["period_s"]
-    beside = {one["baseline"]: one["period_s"] for one in found["baselines"]}
-    assert all(best["period_s"] <= beside[name] for name in names)
-    operations = 6 * 174.6e9 * 1536 * 2048
-    assert best["period_s"] > operations / (16_384 * 312e12)

@@ -420,7 +420,7 @@ def test_a_thousand_nodes_take_two_gigabytes_at_most(tmp_path):
         "import re\n"
         "from pathlib import Path\n"
         "from ocs_codesign.faces.cli import main\n"
-        "ask = ['export', '#433ab9', '--to', 'chakra', '--out', 'out', '--message', '1GiB']\n"
+        "ask = ['export', '#433ab9', '--format', 'chakra', '--out', 'out', '--message', '1GiB']\n"
         "assert main([*ask, '--json', 'answer.json']) == 0\n"
         "status = Path('/proc/self/status').read_text()\n"  # rusage has the starting process too
         "print(int(re.search(r'VmHWM:\\s+(\\d+)', status)[1]) / 2**20)"
