@@ -17,7 +17,7 @@ LINES = {
     "graphs": 4_300,
     "verification": 3_471,
     "schedules": 22_547,
-    "search": 8_414,
+    "search": 8_427,
     "circuits": 9_167,
     "fabric": 17_743,
     "jobs": 16_446,
@@ -26,7 +26,7 @@ LINES = {
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_609
+MAX_LINES_OF_TESTS = 62_614
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -15,8 +15,12 @@ import pytest
 from folders import ROOT
 
 DOCS = ROOT / "docs"
-OF_DOCSTRINGS = ("--no-strict-optional", "--allow-untyped-calls")
-"""Docstrings show what was found without asking whether, and call kernels, which have no types."""
+OF_DOCSTRINGS = (
+    *("--no-strict-optional", "--allow-untyped-calls"),
+    *("--cache-dir", str(ROOT / ".mypy_cache" / "docstrings")),
+)
+"""Docstrings show what was found without asking whether, and call kernels, which have no types;
+what mypy knows of the package under other settings is not thrown away for that."""
 
 
 def examples() -> dict[str, str]:

@@ -56,6 +56,8 @@ def test_gathering_collectives_parse_and_all_to_all_does_not():
         Collective.parse_gathering("all-to-all")
     with pytest.raises(ValueError, match="unknown collective 'scan'"):
         Collective.parse_gathering("scan")
+    with pytest.raises(ValueError, match=r"equal shards of all nodes, not of unequal sizes$"):
+        Collective.parse_gathering(Collective("allgather", sizes=(1, 2)))
 
 
 @given(costs, costs)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from folders import ROOT
 
-from ocs_codesign.core.lp import Options
 from ocs_codesign.fabric.pods.description import is_twistable, load_pod, slice_of
 from ocs_codesign.fabric.pods.packing import PodJob, goodput, pack_anywhere, pack_boxes, read_jobs
 from ocs_codesign.fabric.pods.survival import survived, with_paths, without
@@ -252,7 +251,7 @@ def test_what_is_lost_is_named():
 def test_circuits_anew():
     """A torus that is cut is better over other circuits, and the answer says which change."""
     torus = slice_of("4x4x8", V4)
-    found = survived(torus, "switch:2:0", anew=True, options=Options(time_limit_s=4))
+    found = survived(torus, "switch:2:0", anew=True)
     assert found.kept.value == Fraction(2048, 15)
     assert found.kept.bound_all <= found.anew.value < found.kept.value
     after = found.slice.circuits()
@@ -268,7 +267,7 @@ def test_circuits_anew():
         assert before[16 * dimension + position, each.plus] == each.before
         before[16 * dimension + position, each.plus] = each.after
     assert (before == after).all()
-    again = pod_cost(torus.cube, after, options=Options(time_limit_s=4))
+    again = pod_cost(torus.cube, after)
     assert again.bound <= found.anew.value
 
 

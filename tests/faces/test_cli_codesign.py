@@ -191,8 +191,10 @@ def test_a_mixture_of_experts_on_256_accelerators(capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["search"]["unseen"] == 0
     best = found["ranking"][0]
-    assert (
-        best["bound_s"]
-        <= best["period_s"]
-        <= min(one["period_s"] for one in found["baselines"] if one["baseline"] != "fat tree")
-    )
+    beside = {one["baseline"]: one["period_s"] for one in found["baselines"]}
+    assert set(beside) == {"torus", "ring", "DDP", "own division", "fat tree"}
+    del beside["fat tree"]
+    assert best["bound_s"] <= best["period_s"] <= min(beside.values())
+    # Of 46.7e9 parameters 12.9e9 are active for a token (Jiang et al., 2024).
+    operations = 6 * 12.9e9 * 256 * 4096
+    assert best["period_s"] > operations / (256 * 312e12)

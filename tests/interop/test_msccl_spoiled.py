@@ -72,10 +72,9 @@ def test_what_changes_the_result_is_caught(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", FORMATS)
-def test_thousands_that_change_the_result_are_caught(name, seed):
-    found = spoiled(name, list(plans()), 20, seed + 10)
+def test_hundreds_that_change_the_result_are_caught(name):
+    found = spoiled(name, list(plans()), 20, 10)
     assert found["caught"] + found["refused"] > found["harmless"]
     assert found.total() > 600
 

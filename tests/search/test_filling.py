@@ -292,12 +292,12 @@ def test_stored_designs_meet_what_is_wanted(row):
 
 
 @pytest.mark.slow
-def test_a_cold_search_finds_as_good():
-    """At the smallest of these sizes, a prime; the table of every size has the others."""
-    question, steps, t_b, _ = min(wanted(), key=lambda row: row[0].num_nodes)
+@pytest.mark.parametrize("row", list(wanted())[:1], ids=lambda row: f"{row[0].num_nodes}-{row[1]}")
+def test_a_cold_search_finds_as_good(row):
+    question, steps, t_b, _ = row
     both = question.bidirectional
     sizes = (question.num_nodes, question.degree)
-    answer = frontier(*sizes, bidirectional=both, effort=Effort(seed=2, work=2**16))
+    answer = frontier(*sizes, bidirectional=both, effort=Effort(seed=2, work=2**14))
     costs = [one.cost for one in answer.candidates]
     assert any(cost.steps <= steps and cost.t_b <= t_b for cost in costs)
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from folders import ROOT
 
-from ocs_codesign.core.lp import Options
 from ocs_codesign.graphs.families.pods import (
     PodLattice,
     PodSlice,
@@ -164,9 +163,9 @@ def test_costs_of_known_lifts_are_at_most_those_that_others_have():
 
 @pytest.mark.slow
 def test_lifts_are_better_than_any_lattice():
-    best, *_ = best_lifts(CUBE, 2, options=Options(time_limit_s=30), fresh=True)
+    best, *_ = best_lifts(CUBE, 2, fresh=True, draws=30)
     assert best.cost.bound_all <= best.cost.bound <= best.cost.value < Fraction(220, 3)
-    again = pod_cost(CUBE, best.slice.circuits(), options=Options(time_limit_s=10))
+    again = pod_cost(CUBE, best.slice.circuits())
     assert again.bound <= best.cost.value
 
 

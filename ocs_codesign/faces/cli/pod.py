@@ -93,7 +93,7 @@ class DesignOptions(OptionGroup):
         help="Only lattices, whose chips are all alike, or only lifts (default: both).",
     )
     limit_s: float | None = opt.quantity_option(
-        "--time-limit", parse_time, "Time for lifts, such as 120s (default: 60s)."
+        "--time-limit", parse_time, "Time for lifts at most, such as 120s (default: 60s)."
     )
     seed: int = option("--seed", type=click.IntRange(0), default=0, help="Of the search.")
     fresh: bool = option("--fresh", is_flag=True, help="Without the lifts that are known.")

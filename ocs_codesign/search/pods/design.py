@@ -25,7 +25,7 @@ from ocs_codesign.search.pods.lifts import annealed, lift_families
 from ocs_codesign.search.pods.orbits import furthest, pod_quotient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from ocs_codesign.core.compute.symmetry import Quotient
     from ocs_codesign.graphs.families.pods import Pod
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 GAP = 1e-4
-SEARCH_S = 60.0
+DRAWS = 100
 _SEARCHED, _SETTLED = 0.6, 0.8
-"""The part of the time in which lifts are drawn, then the best compared; the best is solved."""
+"""Of a time that is limited: draws end, then comparing does; the rest is for solving the best."""
 _ROUNDS, _KEPT = 60, 12
 
 
@@ -122,11 +122,13 @@ def best_lifts(
     options: Options = DEFAULT_OPTIONS,
     seed: int = 0,
     fresh: bool = False,
+    draws: int = DRAWS,
 ) -> list[PodDesign]:
-    """The best lifts of so many cubes that are found in the time of the options, the best first.
+    """The best lifts of so many cubes among so many draws, the best first.
 
     Voltages are annealed on hops, and those are routed whose hops do not rule them out. Those that
-    are known come first, unless it is ``fresh``.
+    are known come first, unless it is ``fresh``. Where the options limit the time it may be over
+    before all are drawn, and what is found then depends on the machine.
     """
     collective = Collective.parse(collective)
     rng, families = np.random.default_rng(seed), lift_families(shape, cubes)
@@ -137,8 +139,8 @@ def best_lifts(
         return family.lift(annealed(family, rng)[1])
 
     if collective == Collective.ALLTOALL:
-        return improved(known, drawn, options)
-    return _gathering(known, drawn, collective, options)
+        return improved(known, drawn, options, draws=draws)
+    return _gathering(known, drawn, collective, options, draws)
 
 
 def improved(
@@ -147,19 +149,18 @@ def improved(
     options: Options,
     down: Collection[int] = (),
     slack: float = float("inf"),
+    draws: int = DRAWS,
 ) -> list[PodDesign]:
-    """The best slices that are known or drawn until most of the time is over, then solved.
+    """The best slices that are known or drawn, then solved.
 
     With switches ``down`` a slice is the one with all circuits, and the cost is without theirs.
     Those are routed whose hops are at most ``slack`` times the fewest that were drawn.
     """
-    began, limit = time.monotonic(), options.time_limit_s or SEARCH_S
-    asked = replace(options, time_limit_s=limit, relative_gap=options.relative_gap or GAP)
+    began, limit = time.monotonic(), options.time_limit_s or float("inf")
+    asked = replace(options, relative_gap=options.relative_gap or GAP)
     found: dict[PodSlice, PodDesign] = {}
-    least_time, fewest, tries, wait = float("inf"), float("inf"), 0, list(known)
-    while wait or not tries or time.monotonic() - began < _SEARCHED * limit:
-        slice_, tries = wait.pop() if wait else drawn(), tries + 1
-        tell_phase(f"Drawing lifts ({tries})")
+    least_time, fewest = float("inf"), float("inf")
+    for slice_ in _slices(known, drawn, draws, _SEARCHED * limit):
         whole = _left(slice_, down)
         hops, _ = price_bound(whole, np.ones(whole.num_orbits, dtype=np.int64))
         fewest = min(fewest, float(hops))
@@ -172,8 +173,9 @@ def improved(
 
     def solve(design: PodDesign, gap: float | None, part: float) -> PodDesign:
         """The design, solved in a part of the time that is left."""
-        left = asked.after(time.monotonic() - began).time_limit_s or 0
-        given = replace(asked, relative_gap=gap, time_limit_s=max(1.0, left * part))
+        left = asked.after(time.monotonic() - began).time_limit_s
+        ends = None if left is None else max(1.0, left * part)
+        given = replace(asked, relative_gap=gap, time_limit_s=ends)
         routed = orbit_throughput(_left(design.slice, down), given)
         solved = PodDesign(design.slice, alltoall_cost(routed, design.cost.bound_all))
         return min(solved, design, key=lambda each: (each.cost.value, -each.cost.bound))
@@ -196,18 +198,29 @@ def _left(slice_: Pod, down: Collection[int]) -> Quotient:
     return pod_quotient(slice_.cube, circuits)
 
 
+def _slices(
+    known: Sequence[PodSlice], drawn: Callable[[], PodSlice], draws: int, limit_s: float
+) -> Iterator[PodSlice]:
+    """Those that are known, then so many that are drawn, or fewer where the time is over."""
+    began = time.monotonic()
+    yield from known
+    for draw in range(draws):
+        if (known or draw) and time.monotonic() - began > limit_s:
+            return
+        tell_phase(f"Drawing lifts ({draw + 1} of {draws})")
+        yield drawn()
+
+
 def _gathering(
     known: Sequence[PodSlice],
     drawn: Callable[[], PodSlice],
     collective: Collective,
     options: Options,
+    draws: int,
 ) -> list[PodDesign]:
     """The lifts with the least t_b of BFB among those of few hops."""
-    began, limit = time.monotonic(), options.time_limit_s or SEARCH_S
     found: list[PodDesign] = []
-    wait = list(known)
-    while wait or not found or time.monotonic() - began < limit:
-        slice_ = wait.pop() if wait else drawn()
+    for slice_ in _slices(known, drawn, draws, options.time_limit_s or float("inf")):
         cost = pod_cost(slice_.cube, slice_.circuits(), collective)
         found = _ranked([*found, PodDesign(slice_, cost)])[:_KEPT]
     return found
