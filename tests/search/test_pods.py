@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from folders import ROOT
 
+from ocs_codesign.core.lp import Options
 from ocs_codesign.graphs.families.pods import (
     PodLattice,
     PodSlice,
@@ -85,12 +86,18 @@ def test_allgather_is_that_of_bfb(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", cases("design"))
 def test_designs_are_exact(case):
-    """The value of a routing is the bound of prices, as rationals, and known to be so."""
+    """The value of a routing is the bound of prices, as rationals, known to be so or between."""
     slice_ = slice_of_case(case)
     assert slice_.topology().distances()[:64].sum() == case["distance_sum_64"]
-    found = pod_cost(CUBE, slice_.circuits())
-    assert found.value == found.bound == Fraction(case["U"])
-    assert abs(float(found.value) - case["U_decimal"]) < 1e-12 * case["U_decimal"]
+    if isinstance(case["U"], str):
+        found = pod_cost(CUBE, slice_.circuits())
+        assert found.value == found.bound == Fraction(case["U"])
+        assert abs(float(found.value) - case["U_decimal"]) < 1e-12 * case["U_decimal"]
+    else:
+        least, most = case["U"]
+        found = pod_cost(CUBE, slice_.circuits(), options=Options(relative_gap=1e-4))
+        assert least * (1 - 1e-9) <= found.value <= found.bound * (1 + Fraction(1, 10**4))
+        assert found.bound <= most * (1 + 1e-9)
     assert found.bound_all <= found.value
     assert found.diameter == case["diameter"]
 
@@ -103,7 +110,10 @@ def test_symmetries_that_fix_chips_change_nothing(case):
     assert whole.weights().sum() == 256
     assert whole.speed.sum() == whole.topology.num_links
     found = pod_cost(CUBE, circuits)
-    assert found.value == found.bound == Fraction(case["U"])
+    least, most = (case["U"],) * 2 if isinstance(case["U"], str) else case["U"]
+    assert found.value == found.bound
+    assert Fraction(least) * (1 - Fraction(1, 10**9)) <= found.value
+    assert found.value <= Fraction(most) * (1 + Fraction(1, 10**9))
 
 
 def test_a_quotient_takes_as_long_as_the_whole_graph():
@@ -155,7 +165,7 @@ def test_costs_of_known_lifts_are_at_most_those_that_others_have():
     most = {2: "3407/48", 3: "1357/12", 4: "2529/16", 6: "12271/48", 8: "362.1", 16: "828.2"}
     most |= {12: "590.9", 32: "1926", 64: "4747"}
     assert all(found[cubes] <= Fraction(value) for cubes, value in most.items())
-    designs = {case["U"]: case for case in CASES if case["kind"] == "design"}
+    designs = {str(case["U"]): case for case in CASES if case["kind"] == "design"}
     for cubes in (2, 3, 6):
         (known,) = known_slices(CUBE, cubes)
         assert known.permutations == tuples(designs[str(found[cubes])]["permutations"])

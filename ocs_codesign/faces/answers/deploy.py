@@ -9,6 +9,7 @@ from ocs_codesign.fabric.bundle.write.bundle import standing_json
 from ocs_codesign.fabric.bundle.write.tables import plan_summary
 from ocs_codesign.fabric.deployments.work import Action
 from ocs_codesign.fabric.light import light_paths
+from ocs_codesign.faces.answers.bundles import SIZES, bundle_facts
 from ocs_codesign.faces.answers.declared import made, records, table
 from ocs_codesign.faces.answers.sections import Facts, Table, counted
 from ocs_codesign.faces.answers.texts import cost_text, t_b_text
@@ -35,11 +36,6 @@ def _plans(deployment: Deployment) -> list[dict[str, Any]]:
     return plans
 
 
-SIZES: dict[str, Any] = {
-    "num_files": lambda _, manifest: len(manifest["files"]) + 1,
-    "num_bytes": lambda _, manifest: sum(file["bytes"] for file in manifest["files"].values()),
-}
-"""How large a bundle is."""
 made(
     "deploy.deployment",
     fits=True,
@@ -90,15 +86,6 @@ def deployment_sections(
     if not answer["sonic"]:
         yield "No CONFIG_DB: SONiC joins side A with side B, and these switches have no sides."
     yield bundle_facts(answer)
-
-
-def bundle_facts(answer: dict[str, Any]) -> Facts:
-    """Where a bundle is, and how large."""
-    size = f"{answer['num_bytes'] / 1e6:.3g} MB in {answer['num_files']} files"
-    bundle = size if answer["out"] is None else f"{answer['out']}, {size}"
-    return Facts(
-        ("fabric", answer["fabric"]), ("bundle", bundle), ("as one file", answer["archive"])
-    )
 
 
 # What day-two commands answer: the stages of a change, and what the bundle is afterwards.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.faces.answers.bundles import SIZES, bundle_facts
 from ocs_codesign.faces.answers.declared import made, records
-from ocs_codesign.faces.answers.deploy import SIZES, bundle_facts
 from ocs_codesign.faces.answers.sections import Facts, Table
 
 if TYPE_CHECKING:

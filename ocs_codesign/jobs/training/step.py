@@ -220,7 +220,8 @@ class StepModel:
         parts["offload"] = sum(wait.total for wait in waits) * per_stage
         parts["head"] = self.head.total * per_stage
         whole_s = self.pipeline_s(stages)
-        parts["bubble"] = whole_s + self._messages_s() - sum(parts.values())
+        own_s = whole_s + self._messages_s() - sum(parts.values())
+        parts["bubble"] = max(own_s, 0.0)  # what sums of floats leave may be below
         if self.room.slow_speed < 1:
             parts["stragglers"] = self.pipeline_s(self._with_slow_host(stages)) - whole_s
         last = division.pipeline - 1
