@@ -17,7 +17,7 @@ LINES = {
     "graphs": 4_300,
     "verification": 3_471,
     "schedules": 22_547,
-    "search": 8_427,
+    "search": 8_456,
     "circuits": 9_167,
     "fabric": 17_743,
     "jobs": 16_447,
@@ -26,7 +26,7 @@ LINES = {
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_624
+MAX_LINES_OF_TESTS = 62_642
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

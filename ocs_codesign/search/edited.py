@@ -17,7 +17,7 @@ from ocs_codesign.graphs.expansions.edits import Excise, Insert, Swap
 from ocs_codesign.schedules.design import Question
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.generators import affine_recipes
-from ocs_codesign.search.late import late_recipes, spliced_recipes
+from ocs_codesign.search.late import late_recipes, led_on_recipes, spliced_recipes
 from ocs_codesign.search.lifts import annealed, moves_within, shares, swapped
 from ocs_codesign.search.move_kernels import score_cuts, score_insertions
 from ocs_codesign.search.pareto import pareto
@@ -301,7 +301,8 @@ def open_steps(scored: list[Design], question: Question, *, closely: bool = Fals
 def _affine(
     question: Question, _s: list[Design], _n: list[Design], effort: Effort, steps: list[int]
 ) -> list[Recipe]:
-    return [*affine_recipes(question, effort), *spliced_recipes(question, steps)]
+    spliced = spliced_recipes(question, steps)
+    return [*affine_recipes(question, effort), *spliced, *led_on_recipes(question)]
 
 
 def _edited(

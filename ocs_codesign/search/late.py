@@ -10,13 +10,19 @@ Imase and Itoh are among them whose loops are spliced.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import gcd
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ocs_codesign.core.bounds import fewest_steps
 from ocs_codesign.core.collective import Collective
+from ocs_codesign.graphs.expansions.edits import Swap
 from ocs_codesign.graphs.expansions.late import MAX_NODES, Late
+from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.graphs.families.affine import AffineSpliced
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.schedules.breadth_first.loads import MAX_SUBSET_WIDTH
 from ocs_codesign.schedules.stepped.arrivals import default_moves
 from ocs_codesign.schedules.stepped.late import WHOLE_ITEMS
@@ -95,6 +101,28 @@ def spliced_recipes(question: Question, steps: list[int]) -> list[AffineSpliced]
         windows.sort(key=lambda window: sum(turns for shift in window if shift % turns == 0))
         found.append(AffineSpliced(nodes, unit, windows[0]))
     return found
+
+
+def led_on_recipes(question: Question) -> list[Recipe]:
+    """The generalized Kautz digraph with its loops led on in a ring, each to the node of the next.
+
+    A node with a loop receives over d - 1 links, so that t_b is at least d / (d - 1) of the bound,
+    whatever arrives late; with two links a node that is twice the bound.
+
+    >>> from ocs_codesign.schedules.design import Question
+    >>> led_on_recipes(Question(886, 2))[0]
+    Swap(GeneralizedKautz(2, 886), ((590, 1181),))
+    """
+    nodes, degree = question.num_nodes, question.degree
+    if question.bidirectional or not WHOLE_ITEMS <= nodes <= MAX_NODES:
+        return []
+    base = GeneralizedKautz(degree, nodes)
+    topology = base.topology()
+    loops = np.flatnonzero(topology.tail == topology.head)
+    if len(loops) < 2 or len(np.unique(topology.tail[loops])) < len(loops):
+        return []
+    ring = Swap(base, tuple(pairwise(loops.tolist())))
+    return [ring, Transpose(ring)]
 
 
 def _graphs(scored: list[Design], at_most: int) -> list[Recipe]:

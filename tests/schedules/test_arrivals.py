@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.core.bounds import topology_bound
+from ocs_codesign.core.bounds import bound, fewest_steps, topology_bound
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.topology import Topology, in_neighbours
 from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.expansions.late import Late
 from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.breadth_first.assembly import bfb
 from ocs_codesign.schedules.breadth_first.loads import bfb_loads
@@ -26,7 +27,7 @@ from ocs_codesign.schedules.stepped.arrivals import ArrivalSteps, late_arrivals,
 from ocs_codesign.schedules.stepped.late import late_schedule
 from ocs_codesign.search.bases import Effort
 from ocs_codesign.search.edited import SEARCHES, filled, open_steps
-from ocs_codesign.search.late import late_recipes, spliced_recipes
+from ocs_codesign.search.late import late_recipes, led_on_recipes, spliced_recipes
 from ocs_codesign.verification.schedules import verify
 
 if TYPE_CHECKING:
@@ -292,6 +293,23 @@ def test_late_schedules_are_looked_for_where_only_the_fewest_steps_are_close():
     assert open_steps(known, question) == []
     assert filled(question, known, [], Effort(), measured) == []
     assert asked == late_recipes(question, known, Effort(), [4]) != []
+
+
+@pytest.mark.parametrize(("nodes", "degree"), [(110, 2), (94, 3), (133, 4)])
+def test_loops_that_are_led_on_no_longer_double_what_their_nodes_receive(nodes, degree):
+    ring, back = led_on_recipes(Question(nodes, degree))
+    topology = ring.topology()
+    assert (topology.tail != topology.head).all()
+    assert np.bincount(topology.head).tolist() == [degree] * nodes
+    assert back == Transpose(ring)
+    least = bound(nodes, degree).t_b
+    steps = fewest_steps(nodes, degree) + 2
+    assert Late(ring, steps, 600 * nodes, 1).predict().t_b < least * Fraction(degree, degree - 1)
+
+
+def test_few_loops_cannot_be_led_on():
+    assert led_on_recipes(Question(111, 2)) == []  # it has none
+    assert led_on_recipes(Question(110, 2, True)) == led_on_recipes(Question(20, 2)) == []
 
 
 def test_spliced_digraphs_of_imase_and_itoh_have_few_loops():
