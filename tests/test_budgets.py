@@ -13,20 +13,20 @@ import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
-    "core": 12_011,
+    "core": 12_035,
     "graphs": 4_300,
     "verification": 3_471,
     "schedules": 22_547,
     "search": 8_456,
-    "circuits": 9_167,
-    "fabric": 17_743,
+    "circuits": 9_160,
+    "fabric": 17_740,
     "jobs": 16_447,
     "interop": 14_604,
-    "faces": 23_355,
+    "faces": 23_353,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_642
+MAX_LINES_OF_TESTS = 62_691
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

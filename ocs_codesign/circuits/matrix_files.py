@@ -32,15 +32,8 @@ from ocs_codesign.circuits.demand.matrix import MAX_NODES, DemandMatrix
 from ocs_codesign.core.files.archives import BROKEN, broken_reason, check_size
 from ocs_codesign.core.files.atomic import decoded, errors_at
 from ocs_codesign.core.files.plain_text import read_plain_text
-from ocs_codesign.core.files.records import (
-    NUMBER,
-    Format,
-    delimiter_of,
-    is_comment,
-    read_file,
-    readers,
-)
-from ocs_codesign.core.quantities import exact, parse_size
+from ocs_codesign.core.files.records import Format, delimiter_of, is_comment, read_file, readers
+from ocs_codesign.core.quantities import NUMBER, exact, parse_number, parse_size
 from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
@@ -332,7 +325,7 @@ def _amount(cell: Any, scale: Fraction) -> Fraction:
         return exact(parse_size(cell))
     if (is_text and not _is_amount(cell)) or type(cell) not in (str, int, float):
         raise ValueError(f"{shown(cell)} is no amount: write a number, or a size as in 4MiB")
-    amount = exact(cell, "it") if isinstance(cell, float) else Fraction(cell)
+    amount = parse_number(cell) if isinstance(cell, str) else exact(cell, "it")
     if amount < 0:
         raise ValueError(f"{cell} is negative: a demand cannot be")
     if amount and not Fraction(1, _MOST_BYTES) <= amount * scale <= _MOST_BYTES:

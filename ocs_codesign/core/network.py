@@ -116,6 +116,8 @@ class Network(Tabular):
             raise ValueError("bandwidths are not in inverse proportion to the ticks of a chunk")
         if names is not None and (len(names) != num_nodes or len(set(names)) < num_nodes):
             raise ValueError(f"names are {num_nodes} different texts, one a node")
+        if tick_s <= 0:
+            raise ValueError(f"tick_s is {tick_s}: it must be positive")
         object.__setattr__(self, "unit", unit)
         object.__setattr__(self, "tick_s", Fraction(tick_s))
         object.__setattr__(self, "names", None if names is None else tuple(names))

@@ -12,6 +12,11 @@ _NUMBER = re.compile(
 )
 _MAX_TEXT = 80
 
+NUMBER = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?")
+"""A decimal number of a length that is safe to work with exactly."""
+
+_RATIO = re.compile(r"[+-]?[0-9]{1,100}/0*[1-9][0-9]{0,99}|[0-9]{1,100}")
+
 _SI = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _IEC = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _PREFIXES = {**_SI, **_IEC}
@@ -44,6 +49,20 @@ def parse_time(text: str) -> float:
     (1e-05, 0.0015)
     """
     return _parse(text, "a time", _TIME_UNITS, "10us")
+
+
+def parse_number(text: str, rule: str = "it must be a number such as 1.05 or 261/256") -> Fraction:
+    """A decimal number or a fraction, exactly; ValueError with the rule if the text is neither.
+
+    Digits are counted before anything is converted: ``1e999999999`` has no end as a fraction.
+
+    >>> parse_number("1.05"), parse_number("261/256"), parse_number("1e-9")
+    (Fraction(21, 20), Fraction(261, 256), Fraction(1, 1000000000))
+    """
+    text = text.strip()
+    if not (NUMBER.fullmatch(text) or _RATIO.fullmatch(text)):
+        raise ValueError(f"{_short(text)}: {rule}")
+    return Fraction(text)
 
 
 def unit_of_bandwidth(text: str) -> Fraction:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import json
+
 import pytest
+from folders import nodes
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ocs_codesign.core.networks.formats import FORMATS
 from ocs_codesign.core.quantities import (
     format_bandwidth,
     format_size,
     format_time,
     parse_bandwidth,
+    parse_number,
     parse_size,
     parse_time,
 )
+from ocs_codesign.faces.cli import main
+
+ENDLESS = ("1e999999999", "1e-999999999", "9" * 5000, "1/0", "0/0", "1/" + "9" * 5000, "nan", "inf")
+"""What has no end as a fraction, or is none."""
 
 PARSERS = (parse_time, parse_bandwidth, parse_size)
 
@@ -140,3 +150,42 @@ def test_units_agree(number):
 )
 def test_formatted(text, expected):
     assert text == expected
+
+
+@pytest.mark.parametrize("text", [*ENDLESS, "", "1_000", "0x10", "1/2/3", "1 2", "1e", "٣"])
+def test_what_is_no_number_is_refused_before_it_is_converted(text):
+    with pytest.raises(ValueError, match="a number such as") as refusal:
+        parse_number(text)
+    assert len(str(refusal.value)) < 120
+
+
+def test_no_reader_makes_a_fraction_of_text_by_itself():
+    """Texts of strangers become fractions in one place; what else is a literal or a number."""
+    made = [
+        f"{module}: {ast.unparse(node)}"
+        for module, node in nodes()
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Fraction", "Decimal")
+        if any(f"{word}(" in ast.unparse(node) for word in ("str", "strip", "group"))
+    ]
+    assert made == []
+
+
+@pytest.mark.parametrize("text", [*ENDLESS[:6], "0", "-1"])
+def test_numbers_without_end_in_files_and_options_end_in_a_sentence(tmp_path, capsys, text):
+    record = {"num_hosts": 2, "num_nodes": 2, "links": [[0, 1, 1], [1, 0, 1]], "tick_s": text}
+    graph = {"tick_s": text}, [{"id": 0}, {"id": 1}]
+    linked = [{"source": a, "target": 1 - a, "bandwidth": 1, "latency": "1us"} for a in (0, 1)]
+    attributed = dict(zip(("graph", "nodes", "edges"), (*graph, linked), strict=True))
+    for name, value in (("json", record), ("node-link", attributed)):
+        with pytest.raises(ValueError, match="above 0"):
+            FORMATS[name].read(json.dumps(value).encode(), "file")
+    if text == "0":
+        return
+    (tmp_path / "m.csv").write_text(f"0,{text}\n1,0\n", encoding="utf-8")
+    for command in (
+        ["pod", "goodput", "--cubes", "8", "--availability", text],
+        ["optimum", "star(4,10)", "--aggregation", f"switchml(latency_s={text})"],
+        ["demand", str(tmp_path / "m.csv"), "--delta", "1us", "--bandwidth", "1Gbps"],
+    ):
+        assert main(command) == 2
+        assert len(capsys.readouterr().err) < 700

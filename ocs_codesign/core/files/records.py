@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, final
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import decoded, errors_at
 from ocs_codesign.core.files.plain_text import read_plain_text
-from ocs_codesign.core.quantities import exact
+from ocs_codesign.core.quantities import NUMBER, exact, parse_number
 from ocs_codesign.core.registry import later
 from ocs_codesign.core.shown import shown
 
@@ -27,11 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# What CSV files of all kinds have in common: delimiters, numbers and comments.
-
-
-NUMBER = re.compile(r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?")
-"""A decimal number in a cell, of a length that is safe to work with exactly."""
+# What CSV files of all kinds have in common: delimiters and comments.
 
 
 def is_comment(line: str) -> bool:
@@ -204,7 +200,7 @@ def quantity(parse: Callable[[str], float], example: str) -> Read:
 def number(value: Any, name: str) -> Fraction:
     """A number of JSON, or the text of one in a cell; it cannot be negative."""
     if isinstance(value, str) and NUMBER.fullmatch(value):
-        value = Fraction(value)
+        value = parse_number(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
         raise ValueError(f"{name} is {shown(value)}: it must be a number without a unit")
     if value < 0:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.core.quantities import exact
+from ocs_codesign.core.quantities import exact, parse_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,10 +208,8 @@ def _number(name: str, value: str) -> int | Fraction | None:
     if value == "None" and name.endswith("_Bps"):
         return None
     try:
-        if len(value) > 40 or re.search(r"[eE][+-]?\d{3,}", value):
-            raise ValueError
-        return int(value) if name in _WHOLE else Fraction(value)
-    except (ValueError, ZeroDivisionError):
+        return int(value) if name in _WHOLE else parse_number(value)
+    except ValueError:
         kind = "whole number" if name in _WHOLE else "number, such as 1e-6 or 3/4"
         raise ValueError(f"{name} is {value[:40]!r}: it is a {kind}") from None
 

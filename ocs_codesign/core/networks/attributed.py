@@ -17,10 +17,16 @@ import numpy as np
 
 from ocs_codesign.core.files.atomic import errors_at
 from ocs_codesign.core.files.naming import check_name, numbers
-from ocs_codesign.core.files.records import NUMBER
 from ocs_codesign.core.network import MAX_BANDWIDTH, Network
-from ocs_codesign.core.networks.records import TICKS, network_of
-from ocs_codesign.core.quantities import exact, parse_bandwidth, parse_time, unit_of_bandwidth
+from ocs_codesign.core.networks.records import TICKS, network_of, read_tick
+from ocs_codesign.core.quantities import (
+    NUMBER,
+    exact,
+    parse_bandwidth,
+    parse_number,
+    parse_time,
+    unit_of_bandwidth,
+)
 from ocs_codesign.core.shown import shown
 from ocs_codesign.core.topology import MAX_LINKS, Topology
 
@@ -295,7 +301,7 @@ class AttributedGraph:
         column = self.of_edges.get("latency")
         if column is None:
             return [0] * len(self.tail)
-        tick_s = exact(Fraction(str(self.attributes.get("tick_s") or "1/1000000000")))
+        tick_s = read_tick(self.attributes.get("tick_s") or None)
         ticks = []
         for edge, value in enumerate(column + [None] * (len(self.tail) - len(column))):
             if value is None:
@@ -372,6 +378,6 @@ def _number(value: Any) -> Fraction | float | str | None:
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, str):
         text = plain.strip()
-        return Fraction(text) if NUMBER.fullmatch(text) else text
+        return parse_number(text) if NUMBER.fullmatch(text) else text
     is_number = isinstance(plain, (int, float, Fraction)) and not isinstance(plain, bool)
     return plain if is_number else None

@@ -10,6 +10,7 @@ import numpy as np
 
 from ocs_codesign.core.files.naming import MAX_NAME
 from ocs_codesign.core.network import MAX_BANDWIDTH, NANOSECOND, Network
+from ocs_codesign.core.quantities import parse_number
 from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def network_of(record: Any) -> Network:
         multicast=_list(record, "multicast", ()),
         aggregate=_list(record, "aggregate", ()),
         unit=unit,
-        tick_s=_tick(record.get("tick_s")),
+        tick_s=read_tick(record.get("tick_s")),
         names=_names(record),
         chunk_ticks=chunk_ticks,
     )
@@ -142,13 +143,15 @@ def _text(record: dict[str, Any], key: str) -> str:
     return value
 
 
-def _tick(value: Any) -> Fraction:
+def read_tick(value: Any) -> Fraction:
+    """Seconds of a tick as files write them; ValueError unless they are more than none."""
     if value is None:
         return NANOSECOND
-    try:
-        return Fraction(value if isinstance(value, int) else str(value)[:60])
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"tick_s is {shown(value)}: it must be seconds such as 1/1000") from None
+    rule = "a tick must be seconds above 0, such as 1/1000"
+    tick_s = parse_number(str(value), rule)
+    if tick_s <= 0:
+        raise ValueError(f"{shown(value)}: {rule}")
+    return tick_s
 
 
 def _names(record: dict[str, Any]) -> list[str] | None:

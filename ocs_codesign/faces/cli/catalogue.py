@@ -386,9 +386,9 @@ def _rescored(store: Catalogue, sample: int, seed: int) -> tuple[tuple[int, int]
 
 
 def _fraction(text: str) -> Any:
-    from fractions import Fraction
+    from ocs_codesign.core.quantities import parse_number
 
     try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise click.BadParameter(f"{text!r} is not a number such as 1.05 or 261/256") from None
+        return parse_number(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None

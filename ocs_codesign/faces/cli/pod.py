@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import click
@@ -240,14 +239,13 @@ def goodput_command(
     Example:
       ocs-codesign pod goodput --cubes 8 --availability 0.99
     """
+    from ocs_codesign.core.quantities import parse_number
     from ocs_codesign.fabric.pods.description import load_pod
     from ocs_codesign.fabric.pods.packing import goodput
 
     try:
-        share = Fraction(availability)
-    except (ValueError, ZeroDivisionError):
-        raise click.UsageError(
-            f"--availability is {availability!r}: it must be a ratio such as 0.99"
-        ) from None
+        share = parse_number(availability, "it must be a ratio such as 0.99")
+    except ValueError as error:
+        raise click.UsageError(f"--availability is {error}") from None
     described = load_pod(pod_name)
     return answered("pod.goodput", goodput(described, cubes, share), cubes, share, described)

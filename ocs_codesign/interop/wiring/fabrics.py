@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ocs_codesign.core.files.atomic import decoded
-from ocs_codesign.core.files.records import NUMBER, delimiter_of, is_comment
-from ocs_codesign.core.quantities import exact, parse_bandwidth, parse_time
+from ocs_codesign.core.files.records import delimiter_of, is_comment
+from ocs_codesign.core.quantities import NUMBER, exact, parse_bandwidth, parse_number, parse_time
 from ocs_codesign.core.shown import shown
 from ocs_codesign.interop.wiring.wires import MAX_NODES, Wires
 
@@ -168,11 +168,11 @@ def _speed(values: dict[str, str], place: str) -> Fraction | None:
                 return exact(parse_bandwidth(cell))
             except ValueError as error:
                 raise ValueError(f"{place}: {error}") from None
-        if not NUMBER.fullmatch(cell) or Fraction(cell) <= 0:
+        if not NUMBER.fullmatch(cell) or parse_number(cell) <= 0:
             raise ValueError(f"{place}: {column} is {shown(cell)}: a number above 0")
         if unit is None:
             raise ValueError(f"{place}: speed is {shown(cell)}: with its unit, such as 100Gbps")
-        return Fraction(cell) * unit
+        return parse_number(cell) * unit
     return None
 
 

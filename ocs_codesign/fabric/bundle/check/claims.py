@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, final
@@ -13,7 +12,7 @@ import numpy as np
 
 from ocs_codesign.core.files.plain_text import read_plain_text
 from ocs_codesign.core.networks.formats import topology_of_graphml
-from ocs_codesign.core.quantities import exact
+from ocs_codesign.core.quantities import exact, parse_number
 from ocs_codesign.core.shown import shown
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.fabric.bundle.check.circuits import STRANDS, ports_of
@@ -182,12 +181,9 @@ def _loss_rules(plant: Plant, row: Row, circuit: Circuit) -> Iterator[str]:
 def is_decimal(text: str, value: Fraction, half: Fraction = _HALF_A_PLACE) -> bool:
     """Whether a decimal number is this value but for the places that are left out."""
     try:
-        found = Decimal(text)
-    except InvalidOperation:
+        return abs(parse_number(text) - value) <= half
+    except ValueError:
         return False
-    if not found.is_finite() or len(text) > 40:
-        return False
-    return abs(Fraction(found) - value) <= half
 
 
 def derived_topology(

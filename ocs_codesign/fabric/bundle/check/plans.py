@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
+from ocs_codesign.core.quantities import parse_number
 from ocs_codesign.core.shown import shown
 from ocs_codesign.fabric.bundle.check.circuits import (
     STRANDS,
@@ -176,8 +177,8 @@ class Plan:
         yield from _same("cross_connects", summary["cross_connects"], counts)
         claims = summary["stages"]
         yield from _same("number of stages", len(claims), len(stages))
-        dead = sum((Fraction(claim["dead_time_s"]) for claim in claims), Fraction(0))
-        yield from _same("dead_time_s", Fraction(summary["dead_time_s"]), dead)
+        dead = sum((parse_number(claim["dead_time_s"]) for claim in claims), Fraction(0))
+        yield from _same("dead_time_s", parse_number(summary["dead_time_s"]), dead)
         joined = all(claim["stays_connected"] for claim in claims)
         if summary["stays_connected"] and not joined:
             yield "stays_connected", "it is claimed, but a stage does not stay connected"
@@ -198,7 +199,7 @@ class Plan:
         key = "least_circuits_of_node"
         yield from _same(f"{where}: {key}", claim[key], self._least(up))
         dead = self._dead_time_s(stage)
-        yield from _same(f"{where}: dead_time_s", Fraction(claim["dead_time_s"]), dead)
+        yield from _same(f"{where}: dead_time_s", parse_number(claim["dead_time_s"]), dead)
         if claim["stays_connected"] is not (claim["certificate"] is not None):
             yield where, "a stage has a certificate if, and only if, it stays connected"
 
