@@ -22,7 +22,7 @@ LINES = {
     "fabric": 17_740,
     "jobs": 16_447,
     "interop": 14_604,
-    "faces": 23_353,
+    "faces": 23_374,
 }
 """Lines of every package; what they are to come to is a third less."""
 

@@ -99,7 +99,7 @@ def plan(given: PlanOptions = group(PlanOptions)) -> Answer:
         first = None if held is None else named.index(held)
         planned = plan_trace(jobs, options, model, cost, start=first)
         answer = PlannedTrace(planned, opt.printable(Path(given.trace).name), question, serving)
-    title = " nodes of degree "
+    title = f"{question.num_nodes} nodes of degree {question.degree}"
     return answered("plan.plan", answer, figure=("circuits.trace_figure", planned, title))
 
 

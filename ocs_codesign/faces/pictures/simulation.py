@@ -10,6 +10,7 @@ from ocs_codesign.core.quantities import format_size, format_time
 from ocs_codesign.faces.pictures.drawing import (
     FONT_SIZE,
     bar_colour,
+    legend_below,
     on_grid,
     one_axes,
     panels_in,
@@ -121,7 +122,8 @@ def _draw(
     _time_axis(panels[0])
     plain_log(panels[1], "y", (1, 2, 5))
     plain_log(panels[2], "y", (1, 1.5, 2, 3, 5))
-    panels[0].legend(frameon=False, fontsize=8, loc="upper left")
+    lines_drawn = [line for line in panels[0].lines if not str(line.get_label()).startswith("_")]
+    legend_below(panels[-1], lines_drawn, 2, 5.0)
 
 
 def _label(same: Sequence[Outcome]) -> str:
