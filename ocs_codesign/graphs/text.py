@@ -195,8 +195,18 @@ class _Reader:
             given = f"{'these ' * bool(options)}{count} argument{'s' * (count != 1)}"
             right = f": it takes {', '.join(signature(kind).parameters)}"
             if hasattr(kind, "samples"):
-                right = f": write it as {name}({kind.samples[-1]})"
+                right = f": write it as {name}({_grouped(kind, arguments) or kind.samples[-1]})"
             raise ValueError(f"{name} does not take {given}{right}") from None
+
+
+def _grouped(kind: Any, arguments: list[Any]) -> str:
+    """Arguments as they were meant where the last is a tuple whose parentheses are missing."""
+    given = ast.parse(f"f({kind.samples[-1]})", mode="eval").body.args  # type: ignore[attr-defined]
+    before = arguments[: len(given) - 1]
+    last = arguments[len(before) :]
+    if not isinstance(given[-1], ast.Tuple) or not all(type(one) is int for one in arguments):
+        return ""
+    return ", ".join(map(repr, (*before, tuple(last)))) if last else ""
 
 
 MAX_COUNTED = 2**18
