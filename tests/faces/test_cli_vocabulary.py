@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from inspect import signature
 from pathlib import Path
 
@@ -60,16 +62,54 @@ def test_the_example_of_every_help_is_right(name):
         command.make_context(words[0], words[1:])
 
 
-@pytest.mark.parametrize("name", sorted({"", *EVERY} - LONG))
-def test_the_example_of_every_help_runs(name, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+ONCE = {"catalogue alltoall", "place"}
+"""Examples that take too long to be played twice."""
+BY_CLOCK = ("time_spent_s", "day")
+"""Columns of a catalogue that say how long a search took, and when."""
+
+
+def played(name: str, folder: Path, capsys, monkeypatch) -> dict[str, object]:
+    """What the lines of an example print, and the files that they write, one of JSON as well."""
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    found = {}
     for line in example_lines(name):
         command, _, file = line.partition(" > ")
-        assert main(shlex.split(command)[1:]) == 0, line
+        words = shlex.split(command)[1:]
+        has_json = name and any("--json" in each.opts for each in EVERY[name].params)
+        if has_json and " ".join(words).startswith(name) and not {"-j", "--json"} & set(words):
+            words += ["--json", "answer.json"]
+        assert main(words) == 0, line
         out, err = capsys.readouterr()
         assert (err, bool(out)) == ("", True)
+        found[line] = out
         if file:
             Path(file).write_text(out, encoding="utf-8")
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return found | {str(path.relative_to(folder)): content(path) for path in files}
+
+
+def content(path: Path) -> object:
+    """Bytes of a file; of a catalogue the rows, without what tells when it was made."""
+    if path.suffix != ".sqlite":
+        return path.read_bytes()
+    with closing(sqlite3.connect(path)) as store:
+        store.row_factory = sqlite3.Row
+        tables = [row[0] for row in store.execute("SELECT name FROM sqlite_master ORDER BY 1")]
+        rows = [dict(row) for name in tables for row in store.execute(f"SELECT * FROM '{name}'")]
+    return [{key: each for key, each in row.items() if key not in BY_CLOCK} for row in rows]
+
+
+@pytest.mark.parametrize("name", sorted({"", *EVERY} - LONG))
+def test_the_example_of_every_help_runs_and_gives_the_same_again(
+    name, capsys, tmp_path, monkeypatch
+):
+    """Text, JSON and files are the same bytes in a second run, in another folder."""
+    runs = "a" if name in ONCE else "ab"
+    first, *others = (played(name, tmp_path / run, capsys, monkeypatch) for run in runs)
+    for again in others:
+        assert again.keys() == first.keys()
+        assert [place for place in first if first[place] != again[place]] == []
 
 
 @pytest.mark.parametrize("name", ["", *(one for one in EVERY if one.count(" ") == 0)])
