@@ -72,11 +72,16 @@ def keep_options_whole(
     context: dict[str, object],
     _page: nodes.document | None,
 ) -> None:
-    """Options of commands are marked, for a browser breaks lines after their hyphens else."""
+    """Options of commands are marked, for a browser breaks lines after their hyphens else.
+
+    Blocks and tables that scroll on a narrow screen can be reached by keys.
+    """
     option = r'<span class="pre">(--[a-z][\w-]*)</span>'
     if "body" in context:
         marked = r'<span class="pre option">\1</span>'
-        context["body"] = re.sub(option, marked, str(context["body"]))
+        body = re.sub(option, marked, str(context["body"]))
+        wide = r'<(pre(?=>)|div(?= class="table-wrapper))'
+        context["body"] = re.sub(wide, r'<\1 tabindex="0"', body)
 
 
 def setup(app: Sphinx) -> None:
