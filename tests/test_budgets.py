@@ -19,7 +19,7 @@ LINES = {
     "schedules": 22_547,
     "search": 8_456,
     "circuits": 9_160,
-    "fabric": 17_740,
+    "fabric": 17_761,
     "jobs": 16_447,
     "interop": 14_604,
     "faces": 23_374,

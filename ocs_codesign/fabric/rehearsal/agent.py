@@ -120,8 +120,11 @@ class Agent:
 
     def lit(self) -> set[str]:
         """Circuits that light can cross: a mirror holds them and both ports work."""
-        works = self.light.ports()
-        return {name for name in self.light.mirrors() if all(works.get(e) for e in ends(name))}
+        return self._lit(self.light.mirrors(), self.light.ports())
+
+    @staticmethod
+    def _lit(mirrors: set[str], works: dict[str, bool]) -> set[str]:
+        return {name for name in mirrors if all(works.get(end) for end in ends(name))}
 
     def table(self, *, with_status: bool) -> str:
         """What ``show`` says: the intent, or the status of whatever is intended or lit."""
@@ -130,22 +133,24 @@ class Agent:
             rows = [[name, *name.split("-")] for name in in_order(self.intent)]
         else:
             columns += ["a_side_status", "b_side_status"]
-            works, lit = self.light.ports(), self.lit()
+            works, mirrors = self.light.ports(), self.light.mirrors()
+            lit = self._lit(mirrors, works)
             rows = [
                 [
                     name,
                     *name.split("-"),
                     *(_status(end, name in lit, works) for end in name.split("-")),
                 ]
-                for name in in_order(self.intent | self.light.mirrors())
+                for name in in_order(self.intent | mirrors)
             ]
         return "\n".join(
             " ".join(f"{cell:<13}" for cell in row).rstrip() for row in [columns, *rows]
         )
 
     def _added(self, ids: list[str], mode: str) -> str:
+        ports = self.light.ports()
         for name in ids:
-            rule = self._form(name)
+            rule = self._form(name, ports)
             if rule:
                 return rule
             if sharing(name, ids) or ids.count(name) > 1:
@@ -159,18 +164,19 @@ class Agent:
         gone = self.intent | mirrors if mode == "overwrite" else others
         return self._hold((self.intent - gone) | set(ids), gone=gone - set(ids))
 
-    def _form(self, name: str) -> str | None:
-        """Why a text is no circuit of this switch."""
+    @staticmethod
+    def _form(name: str, ports: Collection[str]) -> str | None:
+        """Why a text is no circuit of a switch with these ports."""
         a_side, _, b_side = name.partition("-")
-        form = r"\d+A-\d+B" if any(port[-1] == "A" for port in self.light.ports()) else r"\d+-\d+"
+        form = r"\d+A-\d+B" if any(port[-1] == "A" for port in ports) else r"\d+-\d+"
         if re.fullmatch(form, name) is None or a_side == b_side:
             return f"{name}: not of the form {'1A-2B' if 'A' in form else '1-2'}"
-        missing = [end for end in (a_side, b_side) if end not in self.light.ports()]
+        missing = [end for end in (a_side, b_side) if end not in ports]
         return f"no port: {','.join(missing)}" if missing else None
 
     def _patched(self, patch: list[dict[str, Any]]) -> str:
         """Operations on the table of CONFIG_DB (RFC 6902), all or nothing."""
-        want = set(self.intent)
+        want, ports = set(self.intent), self.light.ports()
         for each in patch:
             path, added = str(each.get("path")), each.get("op") in ("add", "replace")
             if not added and each.get("op") != "remove":
@@ -184,8 +190,8 @@ class Agent:
                 return f"no such path: {path[:200]}"
             for name, row in rows.items():
                 sides = dict(zip(("a_side", "b_side"), name.split("-"), strict=False))
-                if added and (self._form(name) or row != sides):
-                    return self._form(name) or f"{name}: its sides must be those of its id"
+                if added and (self._form(name, ports) or row != sides):
+                    return self._form(name, ports) or f"{name}: its sides must be those of its id"
                 if not added and path != TABLE and name not in want:
                     return f"not configured: {name}"
             want = want | set(rows) if added else want - set(rows)

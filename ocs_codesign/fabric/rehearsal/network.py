@@ -16,12 +16,12 @@ import numpy as np
 
 from ocs_codesign.fabric.rehearsal.agent import Agent, serve
 from ocs_codesign.fabric.rehearsal.host import enter, serve_host, settle
-from ocs_codesign.fabric.rehearsal.kernel import DARK, KernelLight, batch, redirect
+from ocs_codesign.fabric.rehearsal.kernel import DARK, KernelLight, batch, batches, redirect
 from ocs_codesign.fabric.rehearsal.reach import SwitchFile
 from ocs_codesign.fabric.wiring import cable_name, host_strands, port_at, strand_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from multiprocessing.connection import Connection
 
     from ocs_codesign.fabric.deployments.deploy import Deployment
@@ -119,8 +119,7 @@ class EmulatedFabric:
         enter(f"/proc/self/fd/{home}")
         self._lay(rate_Bps)
         SOCKETS.mkdir(parents=True, exist_ok=True)
-        for name in self.switches:
-            self.start_agent(name)
+        self.start_agents(self.switches)
         for host in self.hosts:
             self.pipes[host], theirs = Pipe()
             self._forked(self._host(host), partial(serve_host, self._host(host), theirs))
@@ -182,8 +181,8 @@ class EmulatedFabric:
                     f"link set {DARK} up",
                     "link set dark0 up",
                 ]
-            batch(["ip", "-n", name], rows)
-            batch(["tc", "-n", name], shaped[name])
+        batches((["ip", "-n", name], rows) for name, rows in mine.items())
+        batches((["tc", "-n", name], rows) for name, rows in shaped.items())
 
     @staticmethod
     def _port(port: str, mine: list[str], shaped: list[str]) -> None:
@@ -201,16 +200,22 @@ class EmulatedFabric:
                 os._exit(0)
         self.pids[name] = pid
 
-    def start_agent(self, switch: str) -> None:
-        """Start the agent of a switch, which goes on with what it was told."""
-        path = SOCKETS / f"{switch}.sock"
-        path.unlink(missing_ok=True)
+    def start_agents(self, switches: Sequence[str]) -> None:
+        """Start the agents of switches, which go on with what they were told."""
 
-        def work() -> None:
+        def work(switch: str) -> None:
             enter(f"s-{switch}")
-            serve(Agent(KernelLight(), SOCKETS / f"{switch}.json"), path)
+            serve(Agent(KernelLight(), SOCKETS / f"{switch}.json"), SOCKETS / f"{switch}.sock")
 
-        self._forked(f"s-{switch}", work)
+        for switch in switches:
+            (SOCKETS / f"{switch}.sock").unlink(missing_ok=True)
+            self._forked(f"s-{switch}", partial(work, switch))
+        for switch in switches:
+            self._answers(switch)
+
+    def _answers(self, switch: str) -> None:
+        """Wait until an agent can be asked."""
+        path = SOCKETS / f"{switch}.sock"
         while True:
             try:
                 with socket.socket(socket.AF_UNIX) as client:
@@ -238,8 +243,7 @@ class EmulatedFabric:
             rows.setdefault(way.head, []).append(
                 f"neigh replace {_address(way.tail)} lladdr {_mac(way.tail)} dev m0 nud permanent"
             )
-        for host, lines in rows.items():
-            batch(["ip", "-n", self._host(host)], lines)
+        batches((["ip", "-n", self._host(host)], lines) for host, lines in rows.items())
 
     def living(self, hosts: Iterable[int]) -> dict[int, Connection]:
         """The pipes of those hosts whose process has not ended."""

@@ -392,7 +392,7 @@ class Rehearsal:
         kind, _, name = component.partition(":")
         if kind in ("agent", "stale"):
             if kind == "agent":
-                self.fabric.start_agent(name)
+                self.fabric.start_agents([name])
             self.controller(self.deployment).control(chains_to(self.deployment, self.deployment.up))
             return
         after = repaired(self.deployment, _lost(component))[0]
