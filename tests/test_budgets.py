@@ -16,17 +16,17 @@ LINES = {
     "core": 12_035,
     "graphs": 4_310,
     "verification": 3_471,
-    "schedules": 22_547,
+    "schedules": 22_664,
     "search": 8_456,
     "circuits": 9_160,
-    "fabric": 17_761,
+    "fabric": 17_766,
     "jobs": 16_447,
     "interop": 14_604,
     "faces": 23_374,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_734
+MAX_LINES_OF_TESTS = 62_777
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

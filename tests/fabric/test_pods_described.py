@@ -13,7 +13,7 @@ from folders import ROOT
 
 from ocs_codesign.fabric.pods.description import is_twistable, load_pod, slice_of
 from ocs_codesign.fabric.pods.packing import PodJob, goodput, pack_anywhere, pack_boxes, read_jobs
-from ocs_codesign.fabric.pods.survival import survived, with_paths, without
+from ocs_codesign.fabric.pods.survival import channelled_paths, survived, with_paths, without
 from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.families.pods import PodLattice, PodSlice, cube_of
 from ocs_codesign.graphs.text import parse
@@ -146,6 +146,16 @@ def test_paths_without_deadlock():
         assert paths.least_channels <= paths.channels <= 4
         assert cost.t_b <= paths.t_b < Fraction(1002, 1000) * cost.t_b
     assert before.t_b < after.t_b
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["4x4x8", "4x8x8"])
+def test_a_torus_of_many_chips_is_exact_on_four_channels(shape):
+    torus = slice_of(shape, V4)
+    cost = pod_cost(torus.cube, torus.circuits())
+    paths = channelled_paths(torus.cube, torus.circuits(), cost)
+    assert paths.channels <= 4
+    assert paths.t_b == cost.t_b
 
 
 def described(*kinds):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import networkx as nx
 import numpy as np
@@ -17,7 +18,9 @@ from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.paths.channels import _fewest, _on_two, with_channels
 from ocs_codesign.schedules.paths.kernels import insert_links
+from ocs_codesign.schedules.paths.ordered import dimension_ordered, with_fewest_channels
 from ocs_codesign.schedules.paths.tables import disjoint_path_table, path_table
+from ocs_codesign.schedules.paths.throughput import throughput
 from ocs_codesign.verification.messages import check_channels
 
 FEWEST = {
@@ -49,6 +52,36 @@ def test_the_fewest_channels(text, make):
     assert (found.num_channels, found.least) == (FEWEST[text],) * 2
     assert is_free(found.table)
     assert len(set(found.table.channel.tolist())) == found.num_channels
+
+
+@pytest.mark.parametrize(
+    "text", ["Torus((3, 5))", "Torus((4, 4))", "Torus((3, 3, 3))", "BiRing(2, 7)"]
+)
+def test_paths_in_the_order_of_dimensions_are_as_fast_as_any(text):
+    topology = parse(text).topology()
+    best = throughput(topology).time
+    ordered = dimension_ordered(topology, best)
+    assert ordered is not None
+    assert ordered.time == best
+    pairs = ((0, node) for node in range(1, topology.num_nodes))
+    for one, other in pairs:
+        paths = ordered.paths(one, other)
+        assert sum(share for share, _ in paths) == 1
+        for _, links in paths:
+            ends = [one, *topology.head[links].tolist()]
+            assert topology.tail[links].tolist() == ends[:-1]
+            assert ends[-1] == other
+    found = with_fewest_channels(path_table(topology))
+    assert found.num_channels <= with_channels(path_table(topology)).num_channels
+    assert found.table.time == best
+    assert is_free(found.table)
+
+
+@pytest.mark.parametrize(
+    "text", ["Hypercube(3)", "GeneralizedKautz(4, 12)", "Circulant(12, (1, 4))"]
+)
+def test_what_is_no_torus_has_no_order_of_dimensions(text):
+    assert dimension_ordered(parse(text).topology(), Fraction(1)) is None
 
 
 @pytest.mark.parametrize("text", ["Kautz(2, 3)", "Torus((5, 5))"])

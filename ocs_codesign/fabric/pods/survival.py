@@ -14,6 +14,7 @@ from ocs_codesign.fabric.pods.placing import circuits_configuration, pod_cabling
 from ocs_codesign.fabric.rewiring.configurations import configuration_change
 from ocs_codesign.graphs.families.pods import cube_of, cube_symmetry, graph_of, moves, neighbours
 from ocs_codesign.schedules.paths.channels import with_channels
+from ocs_codesign.schedules.paths.ordered import dimension_ordered
 from ocs_codesign.schedules.paths.tables import path_table
 from ocs_codesign.search.pods.cost import pod_cost
 from ocs_codesign.search.pods.design import improved
@@ -159,8 +160,12 @@ def channelled_paths(
     """Paths of the all-to-all that ``cost`` is of, with a virtual channel for every hop."""
     cube = cube_of(shape)
     topology = graph_of(neighbours(cube, circuits), cube_symmetry(cube, circuits))
-    found = with_channels(path_table(topology, options=options), options)
-    over = float(found.table.time / cost.bound / Fraction(cost.num_ports, cost.num_nodes)) - 1
+    best = cost.bound * Fraction(cost.num_ports, cost.num_nodes)
+    ordered = dimension_ordered(topology, best)
+    if ordered is None or ordered.time > best:
+        ordered = path_table(topology, options=options)
+    found = with_channels(ordered, options)
+    over = float(found.table.time / best) - 1
     return PodPaths(found.table.time, max(0.0, over), found.num_channels, found.least)
 
 
