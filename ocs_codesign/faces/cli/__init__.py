@@ -99,7 +99,7 @@ SECTIONS = {
         "library-time": ("machines.library_time", "What NCCL takes for a collective on a machine."),
         "measure": (
             "machines.measure",
-            "Measure a machine between MPI ranks: latency, overhead, rate.",
+            "Measure a machine between ranks: latency, overhead, rate.",
         ),
     },
     "Files": {

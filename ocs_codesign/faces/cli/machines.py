@@ -147,17 +147,24 @@ def calibrate(
 
 @command()
 def measure(
-    ranks: int = option(
-        "--ranks", type=click.IntRange(2, 64), required=True, help="Ranks to start."
+    ranks: int | None = option(
+        "--ranks",
+        type=click.IntRange(2, 64),
+        help="Ranks to start; without it this is one of them.",
+    ),
+    runtime: str = option(
+        "--on", type=click.Choice(("mpi", "torch")), default="mpi", help="Whose ranks: see above."
     ),
     path: str | None = option(
         "--out", type=OUTPUT, metavar="FILE", help="Write the machine there, for --machine."
     ),
-) -> Answer:
-    """Start ranks with Open MPI and measure every pair: ping-pong small and large, sends alone.
+) -> Answer | int:
+    """Measure every pair of ranks: ping-pong small and large, sends alone.
 
-    Groups of near ranks are found from the latencies. The machine has one protocol, MPI, and its
-    classes of links are inside of groups and between them.
+    It starts processes of MPI with Open MPI's mpirun, or of PyTorch over gloo, or is one of those
+    of mpirun -n N ocs-codesign measure, or of torchrun -m ocs_codesign measure --on torch. Groups
+    of near ranks are found from the latencies. The machine has one protocol, MPI or gloo, and its
+    classes of links are inside of groups and between them, each number with its middle half.
 
     \b
     Example:
@@ -165,10 +172,20 @@ def measure(
     """
     from ocs_codesign.core.machines.machine import machine_text
     from ocs_codesign.faces.cli.progress import progress
-    from ocs_codesign.interop.run.measuring import machine_of_probes, measured
+    from ocs_codesign.interop.run.measuring import machine_of_probes
+    from ocs_codesign.interop.runtimes.registry import RUNTIMES
 
+    on = RUNTIMES[runtime]
+    if on.is_joined() == (ranks is not None):
+        raise click.UsageError(
+            f"--ranks is for ranks that are started here, but {on.starter} has started this one"
+            if ranks is not None
+            else f"give --ranks, the ranks to start, or start this with {on.starter}"
+        )
     with progress("Measuring"):
-        probes = measured(ranks)
+        probes = on.measured(ranks)
+    if probes is None:
+        return 0
     machine = machine_of_probes(probes)
     files = {} if path is None else {path: machine_text(machine).encode()}
     return answered("machines.measured", probes, machine, files=files)

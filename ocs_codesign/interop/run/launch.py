@@ -35,7 +35,7 @@ from ocs_codesign.interop.run.performance import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -350,25 +350,42 @@ def launch(
     for job in jobs:
         check_runs(job.program, job.elements)
     check_available()
+    number = ranks.pop()
+    limit_s = START_S + START_S_PER_RANK * number + len(jobs) * (_RUNS * time_limit_s + 1.0)
+    task = (list(jobs), time_limit_s, most_tags)
+    outcomes: list[RunOutcome] = answer_of(lambda place: command(number, place), task, limit_s)
+    return outcomes
+
+
+def answer_of(
+    words: Callable[[Path], list[str]],
+    task: object,
+    limit_s: float,
+    environment: Mapping[str, str] | None = None,
+) -> Any:
+    """What a command answers that finds its task in a directory of ours, as ``leave`` leaves it.
+
+    A text is why there is no answer, and raised as ValueError; RuntimeError if none was left. It
+    runs to its end or to the limit, and none of the processes that it started outlives the call.
+    """
     with tempfile.TemporaryDirectory(prefix="ocs-codesign-") as name:
         directory = Path(name)
-        (directory / TASK).write_bytes(pickle.dumps((list(jobs), time_limit_s, most_tags)))
-        number = ranks.pop()
-        limit_s = START_S + START_S_PER_RANK * number + len(jobs) * (_RUNS * time_limit_s + 1.0)
-        told = ended_ranks(command(number, directory), limit_s)
+        (directory / TASK).write_bytes(pickle.dumps(task))
+        with _ended_by_signals():
+            told = _until_end(words(directory), limit_s, environment or {})
         if not (directory / ANSWER).exists():
             raise RuntimeError(told)
         answer = pickle.loads((directory / ANSWER).read_bytes())
     if isinstance(answer, str):
         raise ValueError(answer)
-    outcomes: list[RunOutcome] = answer
-    return outcomes
+    return answer
 
 
-def ended_ranks(words: list[str], limit_s: float) -> str:
-    """Run mpirun to its end, or to ours; what is to be said if it leaves no answer."""
-    with _ended_by_signals():
-        return _until_end(words, limit_s)
+def leave(answer: object, directory: Path) -> None:
+    """Write an answer whole or not at all."""
+    part = directory / f"{ANSWER}.part"
+    part.write_bytes(pickle.dumps(answer))
+    part.rename(directory / ANSWER)
 
 
 def command(
@@ -382,10 +399,10 @@ def command(
     ]
 
 
-def _until_end(words: list[str], limit_s: float) -> str:
-    """Run mpirun to its end; what is to be said if it leaves no answer."""
+def _until_end(words: list[str], limit_s: float, more: Mapping[str, str]) -> str:
+    """Run a command to its end; what is to be said if it leaves no answer."""
     # One thread a rank: the others have the processors.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **more}
     process = None
     try:
         with _signals_later():
@@ -403,9 +420,9 @@ def _until_end(words: list[str], limit_s: float) -> str:
     finally:
         if process is not None:
             _stop(process)
-    return (
-        f"mpirun ended with code {process.returncode}: {_reason(told.decode('utf-8', 'replace'))}"
-    )
+    who = MPIRUN if words[0] == MPIRUN else "their process"
+    reason = _reason(told.decode("utf-8", "replace"))
+    return f"{who} ended with code {process.returncode}: {reason}"
 
 
 @contextmanager
@@ -443,7 +460,7 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End mpirun, which ends its ranks, and then whatever is left."""
+    """End a command, which ends its ranks, and then whatever is left."""
     if process.poll() is None:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -457,7 +474,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _reason(text: str) -> str:
-    """The line of what mpirun and the ranks said that says most."""
+    """The line of what a command and the ranks said that says most."""
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and set(line) - set("-*=")]
     errors = [line for line in lines if "Error" in line or "error" in line]

@@ -1,4 +1,4 @@
-"""Ping-pong between all pairs of MPI ranks: latency, overhead and rate by class, as a machine.
+"""Ping-pong between all pairs of ranks: latency, overhead and rate by class, as a machine.
 
 Every pair is measured alone. Groups of near ranks are found from the latencies: where these part
 into short and long ones, ranks that short ones join are of one group.
@@ -6,19 +6,17 @@ into short and long ones, ranks that short ones join are of one group.
 
 from __future__ import annotations
 
-import json
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 import numpy as np
 
 from ocs_codesign.core.compute.components import connected
 from ocs_codesign.core.machines.machine import Number, RealMachine
-from ocs_codesign.interop.run.launch import check_available, command, ended_ranks
+from ocs_codesign.interop.run.launch import answer_of, check_available, command, leave
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +29,6 @@ _LARGE_REPEATS: Final = 8
 APART: Final = 1.5
 """Times by which the next longer latency differs where ranks part into groups."""
 
-_ANSWER: Final = "measured.json"
 _LIMIT_S, _LIMIT_S_A_PAIR = 60.0, 2.0
 
 
@@ -40,13 +37,15 @@ _LIMIT_S, _LIMIT_S_A_PAIR = 60.0, 2.0
 class Probes:
     """Seconds of pings between all pairs: half a round trip, repeats last; and of sends alone.
 
-    ``small`` and ``large`` are (ranks, ranks, repeats), ``sends`` (ranks, repeats).
+    ``small`` and ``large`` are (ranks, ranks, repeats), ``sends`` (ranks, repeats). The protocol is
+    how the library of the ranks is called where a machine has one.
     """
 
     small: NDArray[np.float64]
     large: NDArray[np.float64]
     sends: NDArray[np.float64]
     library: str
+    protocol: str = "MPI"
 
     @property
     def latency_s(self) -> NDArray[np.float64]:
@@ -107,98 +106,169 @@ def machine_of_probes(probes: Probes, name: str = "measured") -> RealMachine:
         numbers[f"{kind}_share"] = Number((1.0,), "of the measured rate", "measured")
     texts = {
         "title": f"{ranks} ranks in {len(np.unique(group))} groups of near ones",
-        "protocols": ["MPI"],
+        "protocols": [probes.protocol],
         "library": probes.library,
         "ranks_a_node": int(np.bincount(group).max()),
     }
     return RealMachine(name, texts, numbers)
 
 
-def measured(ranks: int) -> Probes:
-    """Probes of so many ranks that are started here; see ``launch`` for what is raised."""
-    if not 2 <= ranks <= MAX_RANKS:
-        raise ValueError(f"{ranks} ranks: all pairs of 2 to {MAX_RANKS} are measured")
-    check_available()
-    with tempfile.TemporaryDirectory(prefix="ocs-codesign-") as name:
-        directory = Path(name)
-        words = command(ranks, directory, __name__)
-        told = ended_ranks(words, _LIMIT_S + _LIMIT_S_A_PAIR * ranks * ranks)
-        answer = directory / _ANSWER
-        if not answer.exists():
-            raise RuntimeError(told)
-        return probes_of(json.loads(answer.read_text(encoding="utf-8")))
+class Pings(Protocol):
+    """Ranks that send each other bytes, over MPI or another library, and what it is called."""
+
+    rank: int
+    size: int
+    protocol: str
+    library: str
+
+    def room(self, num_bytes: int) -> Any:
+        """A buffer."""
+
+    def start(self, data: Any, peer: int) -> Any:
+        """Begin to send; what is begun has ``wait``."""
+
+    def send(self, data: Any, peer: int) -> None:
+        """Send."""
+
+    def receive(self, data: Any, peer: int) -> None:
+        """Receive."""
+
+    def meet(self) -> None:
+        """Wait for all ranks."""
+
+    def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of every value the largest of all ranks."""
 
 
-def probes_of(record: dict[str, Any]) -> Probes:
-    """The probes of a record that ranks have written."""
-    arrays = (np.array(record[name], dtype=np.float64) for name in ("small", "large", "sends"))
-    small, large, sends = arrays
-    return Probes(small, large, sends, str(record["library"]))
-
-
-def probe(world: Any) -> dict[str, Any] | None:
-    """Measure all pairs of a communicator one after the other; the record on rank 0."""
-    from mpi4py import MPI
-
-    ranks, mine = world.size, world.rank
+def probe(wire: Pings) -> Probes:
+    """Measure all pairs of ranks one after the other; every rank has the probes of all."""
+    ranks, mine = wire.size, wire.rank
+    check_ranks(ranks)
     small = np.zeros((ranks, ranks, REPEATS))
     large = np.zeros((ranks, ranks, _LARGE_REPEATS))
     sends = np.zeros((ranks, REPEATS))
     for one in range(ranks):
         for other in range(one + 1, ranks):
-            world.Barrier()
+            wire.meet()
             if mine in (one, other):
                 peer = other if mine == one else one
-                small[one, other] = _pings(world, peer, mine == one, SMALL_BYTES, REPEATS)
-                large[one, other] = _pings(world, peer, mine == one, LARGE_BYTES, _LARGE_REPEATS)
-    world.Barrier()
-    sends[mine] = _sends(world, mine ^ 1) if mine ^ 1 < ranks else _sends(world, MPI.PROC_NULL)
-    gathered = [world.gather(each) for each in (small, large, sends)]
-    if mine:
-        return None
-    small, large, sends = (np.max(each, axis=0) for each in gathered)
+                small[one, other] = _pings(wire, peer, mine == one, SMALL_BYTES, REPEATS)
+                large[one, other] = _pings(wire, peer, mine == one, LARGE_BYTES, _LARGE_REPEATS)
+    wire.meet()
+    sends[mine] = _sends(wire, (mine + 1) % ranks, (mine - 1) % ranks)
+    small, large, sends = (wire.largest(each) for each in (small, large, sends))
     small, large = (each + each.transpose(1, 0, 2) for each in (small, large))
-    library = MPI.Get_library_version().partition(",")[0].strip("\0 \n")
-    named = {"small": small, "large": large, "sends": sends}
-    return {"library": library, **{name: each.tolist() for name, each in named.items()}}
+    return Probes(small, large, sends, wire.library, wire.protocol)
 
 
-def _pings(world: Any, peer: int, first: bool, num_bytes: int, repeats: int) -> NDArray[Any]:
+def check_ranks(ranks: int) -> None:
+    """ValueError for fewer ranks than a pair, or more than are measured in time."""
+    if not 2 <= ranks <= MAX_RANKS:
+        raise ValueError(f"{ranks} ranks: all pairs of 2 to {MAX_RANKS} are measured")
+
+
+def limit_s(ranks: int) -> float:
+    """Time for ranks to start and for all pairs."""
+    return _LIMIT_S + _LIMIT_S_A_PAIR * ranks * ranks
+
+
+def _pings(wire: Pings, peer: int, first: bool, num_bytes: int, repeats: int) -> NDArray[Any]:
     """Half of each round trip, on the rank that begins; zeros on the other."""
-    data, times = bytearray(num_bytes), np.zeros(repeats)
+    data, times = wire.room(num_bytes), np.zeros(repeats)
     for turn in range(-_WARM, repeats):
         begin = perf_counter()
         if first:
-            world.Send(data, peer)
-            world.Recv(data, peer)
+            wire.send(data, peer)
+            wire.receive(data, peer)
             times[max(turn, 0)] = (perf_counter() - begin) / 2
         else:
-            world.Recv(data, peer)
-            world.Send(data, peer)
+            wire.receive(data, peer)
+            wire.send(data, peer)
     return times
 
 
-def _sends(world: Any, peer: int) -> NDArray[Any]:
+def _sends(wire: Pings, target: int, source: int) -> NDArray[Any]:
     """What a send takes its processor: a small message that is only handed over."""
-    data, into, times = bytearray(SMALL_BYTES), bytearray(SMALL_BYTES), np.zeros(REPEATS)
+    data, into, times = wire.room(SMALL_BYTES), wire.room(SMALL_BYTES), np.zeros(REPEATS)
     for turn in range(-_WARM, REPEATS):
         begin = perf_counter()
-        request = world.Isend(data, peer)
+        started = wire.start(data, target)
         times[max(turn, 0)] = perf_counter() - begin
-        world.Recv(into, peer)
-        request.Wait()
+        wire.receive(into, source)
+        started.wait()
     return times
+
+
+# Over MPI.
+
+
+@final
+class MpiPings:
+    """Ranks of a communicator of MPI."""
+
+    protocol = "MPI"
+
+    def __init__(self, world: Any) -> None:
+        from mpi4py import MPI
+
+        self._world, self.rank, self.size = world, world.rank, world.size
+        self.library = MPI.Get_library_version().partition(",")[0].strip("\0 \n")
+
+    def room(self, num_bytes: int) -> bytearray:
+        """A buffer."""
+        return bytearray(num_bytes)
+
+    def start(self, data: bytearray, peer: int) -> Any:
+        """Begin to send."""
+        return self._world.Isend(data, peer)
+
+    def send(self, data: bytearray, peer: int) -> None:
+        """Send."""
+        self._world.Send(data, peer)
+
+    def receive(self, data: bytearray, peer: int) -> None:
+        """Receive."""
+        self._world.Recv(data, peer)
+
+    def meet(self) -> None:
+        """Wait for all ranks."""
+        self._world.Barrier()
+
+    def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of every value the largest of all ranks."""
+        from mpi4py import MPI
+
+        found = np.empty_like(values)
+        self._world.Allreduce(values, found, MPI.MAX)
+        return found
+
+
+def measured(ranks: int | None) -> Probes | None:
+    """Probes of so many ranks that are started here, or of mpirun's, of which only rank 0 has them.
+
+    See ``launch`` for what is raised.
+    """
+    check_available(launcher=ranks is not None)
+    if ranks is None:
+        from mpi4py import MPI
+
+        probes = probe(MpiPings(MPI.COMM_WORLD))
+        return None if MPI.COMM_WORLD.rank else probes
+    check_ranks(ranks)
+    found: Probes = answer_of(lambda place: command(ranks, place, __name__), None, limit_s(ranks))
+    return found
 
 
 def main(directory: Path) -> None:
-    """Measure, as a rank that ``measured`` has started; rank 0 writes the record."""
+    """Measure, as a rank that ``measured`` has started; rank 0 leaves the probes."""
     from mpi4py import MPI
 
-    record = probe(MPI.COMM_WORLD)
-    if record is not None:
-        part = directory / f"{_ANSWER}.part"
-        part.write_text(json.dumps(record), encoding="utf-8")
-        part.rename(directory / _ANSWER)
+    # Not those of __main__, whose probes nobody else could read.
+    from ocs_codesign.interop.run.measuring import MpiPings, probe
+
+    probes = probe(MpiPings(MPI.COMM_WORLD))
+    if not MPI.COMM_WORLD.rank:
+        leave(probes, directory)
 
 
 if __name__ == "__main__":

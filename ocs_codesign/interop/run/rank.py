@@ -6,7 +6,7 @@ import pickle
 import sys
 from pathlib import Path
 
-from ocs_codesign.interop.run.launch import ANSWER, TASK, run_or_abort
+from ocs_codesign.interop.run.launch import TASK, leave, run_or_abort
 
 
 def main(directory: Path) -> None:
@@ -25,9 +25,7 @@ def main(directory: Path) -> None:
     except ValueError as error:
         answer = str(error)
     if world.rank == 0:
-        part = directory / f"{ANSWER}.part"
-        part.write_bytes(pickle.dumps(answer))
-        part.rename(directory / ANSWER)
+        leave(answer, directory)
     if world.bcast(stopped):
         world.Abort(0)
 
