@@ -16,17 +16,17 @@ LINES = {
     "core": 12_035,
     "graphs": 4_310,
     "verification": 3_471,
-    "schedules": 22_664,
+    "schedules": 22_673,
     "search": 8_456,
     "circuits": 9_160,
     "fabric": 17_766,
     "jobs": 16_447,
-    "interop": 14_940,
-    "faces": 23_391,
+    "interop": 14_926,
+    "faces": 23_404,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_870
+MAX_LINES_OF_TESTS = 62_883
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

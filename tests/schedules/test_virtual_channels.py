@@ -185,3 +185,16 @@ def test_directed_designs_have_an_answer(tmp_path, capsys, monkeypatch):
 def test_up_down_paths_need_none(capsys):
     assert main(["paths", "BiRing(2, 5)", "--routing", "deadlock-free", "--virtual-channels"]) == 2
     assert "need no --virtual-channels" in capsys.readouterr().err
+
+
+def test_ordered_paths_keep_to_what_was_asked_and_to_what_is_kept(capsys):
+    """Disjoint paths stay what was asked for, parts are no more, a table is counted first."""
+    torus = ["paths", "Torus((5, 5))", "--virtual-channels", "--json", "-"]
+    assert main([*torus, "--routing", "disjoint", "--paths", "2"]) == 0
+    disjoint = disjoint_path_table(parse("Torus((5, 5))").topology(), 2)
+    assert json.loads(capsys.readouterr().out)["num_paths"] == disjoint.num_paths
+    few = path_table(parse("Torus((4, 4, 4))").topology(), max_parts=4)
+    assert with_fewest_channels(few).table.num_parts <= 4
+    large = parse("Torus((16, 16, 32))").topology()
+    with pytest.raises(ValueError, match=r"links: at most 100,000,000 are made$"):
+        dimension_ordered(large, Fraction(1))

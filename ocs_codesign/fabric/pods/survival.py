@@ -161,10 +161,10 @@ def channelled_paths(
     cube = cube_of(shape)
     topology = graph_of(neighbours(cube, circuits), cube_symmetry(cube, circuits))
     best = cost.bound * Fraction(cost.num_ports, cost.num_nodes)
-    ordered = dimension_ordered(topology, best)
-    if ordered is None or ordered.time > best:
-        ordered = path_table(topology, options=options)
-    found = with_channels(ordered, options)
+    table = dimension_ordered(topology, best)
+    if table is None or table.time > best:
+        table = path_table(topology, options=options)
+    found = with_channels(table, options)
     over = float(found.table.time / best) - 1
     return PodPaths(found.table.time, max(0.0, over), found.num_channels, found.least)
 

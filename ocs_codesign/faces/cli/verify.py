@@ -264,9 +264,11 @@ def paths(given: PathsOptions = group(PathsOptions)) -> Answer:
         tell_phase("Looking for deadlock", 0, 0)
         found = None
         if given.virtual_channels:
+            from ocs_codesign.schedules.paths.channels import with_channels
             from ocs_codesign.schedules.paths.ordered import with_fewest_channels
 
-            found = with_fewest_channels(table, options.after(time.monotonic() - began))
+            channelled = with_channels if is_disjoint else with_fewest_channels
+            found = channelled(table, options.after(time.monotonic() - began))
             table = found.table
         written = None if out == STDOUT else out
         answer = answer_json("build.paths", table, given.routing, best, found, source, written)

@@ -115,14 +115,15 @@ def hop_layout(num_nodes: int, ends: Iterable[tuple[int, int]]) -> NDArray[np.fl
     graph.add_nodes_from(range(num_nodes))
     graph.add_edges_from(ends)
     hops = np.full((num_nodes, num_nodes), float(num_nodes))
-    for node, lengths in all_pairs_shortest_path_length(graph):
+    far = dict(all_pairs_shortest_path_length(graph))
+    for node, lengths in far.items():
         hops[node, list(lengths)] = list(lengths.values())
     np.fill_diagonal(hops, 1.0)
     rng = np.random.default_rng(0)
     best, least = np.zeros((num_nodes, 2)), np.inf
     for start in (None, *rng.standard_normal((_RANDOM_STARTS, num_nodes, 2))):
         begin = None if start is None else dict(enumerate(start))
-        places: dict[int, NDArray[np.float64]] = kamada_kawai_layout(graph, pos=begin)
+        places: dict[int, NDArray[np.float64]] = kamada_kawai_layout(graph, far, begin)
         place = np.array([places[node] for node in range(num_nodes)])
         apart = np.linalg.norm(place[:, None] - place, axis=2) / hops
         error = 1 - apart.sum() ** 2 / ((apart**2).sum() or 1.0) / apart.size

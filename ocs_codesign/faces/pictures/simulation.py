@@ -122,8 +122,7 @@ def _draw(
     _time_axis(panels[0])
     plain_log(panels[1], "y", (1, 2, 5))
     plain_log(panels[2], "y", (1, 1.5, 2, 3, 5))
-    lines_drawn = [line for line in panels[0].lines if not str(line.get_label()).startswith("_")]
-    legend_below(panels[-1], lines_drawn, 2, 5.0)
+    legend_below(panels[-1], panels[0].get_legend_handles_labels()[0], 2, 5.0)
 
 
 def _label(same: Sequence[Outcome]) -> str:

@@ -29,10 +29,10 @@ class Runtime(NamedTuple):
 def _measured_on_torch(ranks: int | None) -> Probes | None:
     found: Probes | None
     if ranks is None:
-        found = on_torchrun("measure", lambda: None, measuring.limit_s(measuring.MAX_RANKS))
+        found = on_torchrun("measure", measuring.limit_s(measuring.MAX_RANKS))
     else:
         measuring.check_ranks(ranks)
-        found = on_torch(ranks, "measure", None, measuring.limit_s(ranks))
+        found = on_torch(ranks, "measure", measuring.limit_s(ranks))
     return found
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from ocs_codesign.interop.run.launch import UnavailableError, answer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 _TORCHRUN: Final = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -27,22 +26,19 @@ def check_library(name: str) -> None:
         raise UnavailableError(f"{name} is missing: pip install 'ocs-codesign[{name}]'")
 
 
-def on_torch(ranks: int, work: str, task: object, limit_s: float) -> Any:
+def on_torch(ranks: int, work: str, limit_s: float) -> Any:
     """What rank 0 of so many processes started here makes of ``work``; see ``answer_of``."""
     check_library("torch")
     loopback = {"GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo")}
-    return answer_of(_ranks, (ranks, work, task, limit_s), limit_s, loopback)
+    return answer_of(_ranks, (ranks, work, limit_s), limit_s, loopback)
 
 
-def on_torchrun(work: str, make: Callable[[], object], limit_s: float) -> Any:
-    """What rank 0 of torchrun's processes makes of ``work`` and the task that it has made.
-
-    None on the others. What is wrong with the task is raised on rank 0 alone.
-    """
+def on_torchrun(work: str, limit_s: float) -> Any:
+    """What rank 0 of torchrun's processes makes of ``work``, None on the others."""
     check_library("torch")
     from ocs_codesign.interop.runtimes.torch_ranks import joined
 
-    return joined(work, make, limit_s)
+    return joined(work, limit_s)
 
 
 def _ranks(directory: Path) -> list[str]:

@@ -1,7 +1,6 @@
 """Ranks of PyTorch over gloo: processes forked from this one, or those of torchrun.
 
-What they do is a ``work`` by its name, of the store where they meet, their rank and number and a
-task; what rank 0 makes of it is the answer.
+What they do is a ``work`` by its name; what rank 0 makes of it is the answer.
 """
 
 from __future__ import annotations
@@ -85,42 +84,33 @@ class GlooPings:
         return found
 
 
-def _probed(ranks: JoinedRank, _: None) -> Probes:
+def _probed(ranks: JoinedRank) -> Probes:
     return probe(GlooPings(ranks.gloo("measure")))
 
 
-WORKS: dict[str, Callable[[JoinedRank, Any], Any]] = {"measure": _probed}
+WORKS: dict[str, Callable[[JoinedRank], Any]] = {"measure": _probed}
 
 
-def joined(work: str, make: Callable[[], object], limit_s: float) -> Any:
-    """The answer of rank 0 of torchrun's processes, None on the others; see ``on_torchrun``."""
+def joined(work: str, limit_s: float) -> Any:
+    """The answer of rank 0 of torchrun's processes, None on the others."""
     limit = timedelta(seconds=limit_s)
     store, rank, size = next(dist.rendezvous("env://", timeout=limit))
     ranks = JoinedRank(dist.PrefixStore("ocs-codesign", store), rank, size, limit)
-    if rank == 0:
-        try:
-            task = make()
-        except BaseException:  # the others wait to be told
-            ranks.store.set("task", b"")
-            raise
-        ranks.store.set("task", pickle.dumps(task))
-    given = ranks.store.get("task")
-    answer = WORKS[work](ranks, pickle.loads(given)) if given else None
-    if given:
-        ranks.part()
+    answer = WORKS[work](ranks)
+    ranks.part()
     return None if rank else answer
 
 
 def main(directory: Path) -> int:
     """Fork the ranks of a task; the exit code of the first that fails, which ends them all."""
-    ranks, work, task, limit_s = pickle.loads((directory / TASK).read_bytes())
+    ranks, work, limit_s = pickle.loads((directory / TASK).read_bytes())
     torch.set_num_threads(1)
     forking = multiprocessing.get_context("fork")
     processes = []
     for rank in range(ranks):
         store = dist.FileStore(str(directory / "store"), ranks)
         own = JoinedRank(store, rank, ranks, timedelta(seconds=limit_s))
-        processes.append(forking.Process(target=_rank, args=(own, work, task, directory)))
+        processes.append(forking.Process(target=_rank, args=(own, work, directory)))
     for process in processes:
         process.start()
     left: dict[Any, Any] = {process.sentinel: process for process in processes}
@@ -134,12 +124,12 @@ def main(directory: Path) -> int:
     return 0
 
 
-def _rank(ranks: JoinedRank, work: str, task: Any, directory: Path) -> None:
-    """One rank; rank 0 leaves the answer, or why a task cannot be done."""
+def _rank(ranks: JoinedRank, work: str, directory: Path) -> None:
+    """One rank; rank 0 leaves the answer, or why a work cannot be done."""
     code = 0
     try:
         try:
-            answer = WORKS[work](ranks, task)
+            answer = WORKS[work](ranks)
         except ValueError as error:
             answer = str(error)
         if ranks.rank == 0:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
-from ocs_codesign.schedules.paths.certificates import PathTable
 from ocs_codesign.schedules.paths.channels import with_channels
+from ocs_codesign.schedules.paths.tables import check_links, sorted_table
 
 if TYPE_CHECKING:
     from typing import Any
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.core.lp import Options
     from ocs_codesign.core.topology import Topology
+    from ocs_codesign.schedules.paths.certificates import PathTable
     from ocs_codesign.schedules.paths.channels import Channelled
 
 
@@ -47,12 +48,11 @@ def dimension_ordered(topology: Topology, bound: Fraction) -> PathTable | None:
     lengths = [_length(heads[:, 2 * at]) for at in range(ways // 2)]
     if prod(lengths) != nodes:
         return None
-    ways_of = [_offsets(length) for length in lengths]
+    every = [each for each in product(*map(_offsets, lengths)) if any(far for far, _ in each)]
+    check_links(nodes * sum(abs(far) for offsets in every for far, _ in offsets))
     parts = prod(2 if length % 2 == 0 else 1 for length in lengths)
     columns: list[tuple[NDArray[np.int64], ...]] = []
-    for offsets in product(*ways_of):
-        if not any(far for far, _ in offsets):
-            continue
+    for offsets in every:
         here, link = np.arange(nodes), []
         for at, (far, _) in enumerate(offsets):
             way = 2 * at + (far < 0)
@@ -67,11 +67,15 @@ def dimension_ordered(topology: Topology, bound: Fraction) -> PathTable | None:
 
 
 def with_fewest_channels(table: PathTable, options: Options = DEFAULT_OPTIONS) -> Channelled:
-    """``with_channels`` of the table, or of a torus' paths in order that are as fast on fewer."""
-    found, ordered = with_channels(table, options), dimension_ordered(table.topology, table.bound)
-    if ordered is None or ordered.time > table.time:
+    """``with_channels`` of the table, or of a torus' paths in order where these need fewer.
+
+    Those are no slower than the table's and share a message out in no more parts.
+    """
+    found = with_channels(table, options)
+    ordered = None if found.is_fewest else dimension_ordered(table.topology, table.bound)
+    if ordered is None or ordered.time > table.time or ordered.num_parts > table.num_parts:
         return found
-    return min(with_channels(ordered, options), found, key=lambda one: one.num_channels)
+    return min(found, with_channels(ordered, options), key=lambda one: one.num_channels)
 
 
 def _length(up: NDArray[np.integer[Any]]) -> int:
@@ -107,11 +111,4 @@ def _table(topology: Topology, columns: list[Any], parts: int, bound: Fraction) 
     node, part = (np.concatenate([column[at] for column in columns]) for at in (0, 1))
     hops = np.repeat([column[2].shape[1] for column in columns], topology.num_nodes)
     link = np.concatenate([column[2].ravel() for column in columns])
-    start = np.cumsum(hops) - hops
-    order = np.lexsort((node, source))
-    ends = np.cumsum(hops[order])
-    place = np.repeat(start[order] - ends + hops[order], hops[order]) + np.arange(len(link))
-    starts = np.concatenate([[0], ends])
-    return PathTable(
-        topology, parts, source[order], node[order], part[order], starts, link[place], bound
-    )
+    return sorted_table(topology, parts, (source, node, part, hops, link), bound)

@@ -147,8 +147,7 @@ def disjoint_choices(whole: Quotient, is_down: NDArray[np.bool_], num_paths: int
     rounds = num_paths * len(whole.sources) * topology.num_nodes * topology.num_links
     find = for_work(disjoint_paths, rounds)
     paths, links = find(*given, none, none[0], none[0])
-    if links > MAX_PATH_LINKS:
-        raise ValueError(f"a table of {links:,} links: at most {MAX_PATH_LINKS:,} are made")
+    check_links(links)
     ends_of, start = np.empty((2, paths), dtype=np.int64), np.zeros(paths + 1, dtype=np.int64)
     link = np.empty(links, dtype=np.int64)
     find(*given, ends_of, start, link)
@@ -360,8 +359,7 @@ def _table(
     if group:
         owner = np.repeat(number, hops)
         copies = np.array([len(one.nodes) for one in group])
-        if int(copies[owner].sum()) > MAX_PATH_LINKS:
-            raise ValueError(f"the table is too large: at most {MAX_PATH_LINKS:,} links are kept")
+        check_links(int(copies[owner].sum()))
         parts = []
         for at, one in enumerate(group):
             mine, times = number == at, len(one.nodes)
@@ -371,6 +369,20 @@ def _table(
         source, node, part, hops, link = (
             np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)
         )
+    return sorted_table(topology, num_parts, (source, node, part, hops, link), bound)
+
+
+def check_links(number: int) -> None:
+    """ValueError for a table of more links than are kept."""
+    if number > MAX_PATH_LINKS:
+        raise ValueError(f"a table of {number:,} links: at most {MAX_PATH_LINKS:,} are made")
+
+
+def sorted_table(
+    topology: Topology, num_parts: int, rows: tuple[NDArray[Any], ...], bound: Fraction
+) -> PathTable:
+    """The rows (source, node, part, hops, links) as a table, by source and node."""
+    source, node, part, hops, link = rows
     start = np.concatenate([[0], np.cumsum(hops)])
     order = np.lexsort((node, source))
     place = np.repeat(start[order] - np.cumsum(hops[order]) + hops[order], hops[order])
