@@ -22,11 +22,11 @@ LINES = {
     "fabric": 17_766,
     "jobs": 16_447,
     "interop": 14_926,
-    "faces": 23_404,
+    "faces": 23_393,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_883
+MAX_LINES_OF_TESTS = 62_889
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

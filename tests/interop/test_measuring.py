@@ -10,11 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from click import Context
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.core.machines.machine import read_machine
-from ocs_codesign.faces.cli import main
+from ocs_codesign.faces.cli import app, main
 from ocs_codesign.interop.run.measuring import (
     LARGE_BYTES,
     Probes,
@@ -23,6 +24,7 @@ from ocs_codesign.interop.run.measuring import (
     probe,
 )
 from ocs_codesign.interop.runtimes import starting
+from ocs_codesign.interop.runtimes.registry import RUNTIMES
 
 
 def probes_of_groups(group, noise, seed=1):
@@ -62,6 +64,10 @@ def test_ranks_that_are_not_measured(capsys):
 
 
 def test_who_starts_ranks(capsys, monkeypatch):
+    (on,) = (
+        each for each in app.get_command(Context(app), "measure").params if each.name == "runtime"
+    )
+    assert list(on.type.choices) == list(RUNTIMES)  # help imports no runtime
     for runtime, variables in (
         ("mpi", ("PMI_SIZE",)),
         ("torch", ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,13 +10,8 @@ from ocs_codesign.core.quantities import parse_size
 from ocs_codesign.faces.cli.commands import OUTPUT, argument, command, option
 from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
 from ocs_codesign.faces.cli.message_options import messages_option_of
-from ocs_codesign.faces.cli.options import INPUT, LiveChoice, collective_choice
+from ocs_codesign.faces.cli.options import INPUT, collective_choice
 from ocs_codesign.faces.cli.output import Answer, answered
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ocs_codesign.interop.runtimes.registry import Runtime
 
 LIBRARY_COLLECTIVES = (
     "allreduce",
@@ -151,12 +145,6 @@ def calibrate(
     return answered("machines.calibration", found, out=path, files=files, figure=figure)
 
 
-def _runtimes() -> Mapping[str, Runtime]:
-    from ocs_codesign.interop.runtimes.registry import RUNTIMES
-
-    return RUNTIMES
-
-
 @command()
 def measure(
     ranks: int | None = option(
@@ -165,7 +153,7 @@ def measure(
         help="Ranks to start; without it this is one of them.",
     ),
     runtime: str = option(
-        "--on", type=LiveChoice(_runtimes), default="mpi", help="Whose ranks: see above."
+        "--on", type=click.Choice(("mpi", "torch")), default="mpi", help="Whose ranks: see above."
     ),
     path: str | None = option(
         "--out", type=OUTPUT, metavar="FILE", help="Write the machine there, for --machine."
@@ -185,8 +173,9 @@ def measure(
     from ocs_codesign.core.machines.machine import machine_text
     from ocs_codesign.faces.cli.progress import progress
     from ocs_codesign.interop.run.measuring import machine_of_probes
+    from ocs_codesign.interop.runtimes.registry import RUNTIMES
 
-    on = _runtimes()[runtime]
+    on = RUNTIMES[runtime]
     if on.is_joined() == (ranks is not None):
         raise click.UsageError(
             f"--ranks is for ranks that are started here, but {on.starter} has started this one"
