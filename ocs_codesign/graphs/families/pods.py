@@ -186,6 +186,23 @@ class Pod(Undirected):
     def build(self) -> Topology:
         return graph_of(neighbours(cube_of(self.cube), self.circuits()), self.symmetry())
 
+    def marks(self) -> dict[str, list[Any]]:
+        """The cube of every chip, and the switch that every link is led by, "" for a fixed one.
+
+        >>> row = PodLattice((2, 2), ((2, 0), (0, 1))).marks()
+        >>> row["cubes"], row["switches"][:6]
+        ([0, 0, 0, 0, 1, 1, 1, 1], ['', '0:0', '', '1:0', '0:0', ''])
+        """
+        cube = cube_of(self.cube)
+        led_by = np.full(cube.inner.shape, "", dtype=object)
+        names = [cube.switch(number) for number in range(cube.num_switches)]
+        led_by[cube.plus, 2 * cube.dimension] = names
+        led_by[cube.minus, 2 * cube.dimension + 1] = names
+        return {
+            "cubes": np.repeat(np.arange(self.num_cubes), cube.num_chips).tolist(),
+            "switches": np.tile(led_by.ravel(), self.num_cubes).tolist(),
+        }
+
     def symmetry(self) -> Symmetry | None:
         """The moves of cubes onto cubes that keep all circuits, None if there are none."""
         return cube_symmetry(cube_of(self.cube), self.circuits())

@@ -9,15 +9,20 @@ from ocs_codesign.core.networks.attributed import of_networkx
 from ocs_codesign.graphs.formats.edge_list import link_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import networkx
 
     from ocs_codesign.core.topology import Topology
 
 
-def write_node_link(topology: Topology, name: str) -> str:
+def write_node_link(
+    topology: Topology, name: str, cubes: Sequence[int] = (), switches: Sequence[str] = ()
+) -> str:
     """A directed multigraph as ``networkx.node_link_data(graph, edges="edges")`` has it.
 
-    Edges are in link order and their keys are the link ids; ``speed`` is given if speeds differ.
+    Edges are in link order and their keys are the link ids; ``speed`` is given if speeds differ,
+    the ``cube`` of every node and the ``switch`` of an edge, unless it is "", as they are told.
 
     >>> from ocs_codesign.core.topology import Topology
     >>> print(write_node_link(Topology(2, [0, 1], [1, 0]), "pair"), end="")
@@ -27,12 +32,15 @@ def write_node_link(topology: Topology, name: str) -> str:
     "edges": [{"source": 0, "target": 1, "key": 0},
     {"source": 1, "target": 0, "key": 1}]}
     """
-    edges = [
+    edges: list[dict[str, Any]] = [
         {"source": tail, "target": head, "key": link, **({"speed": speeds[0]} if speeds else {})}
         for link, (tail, head, *speeds) in enumerate(link_rows(topology))
     ]
+    for edge, switch in zip(edges, switches, strict=bool(switches)):
+        edge.update({"switch": switch} if switch else {})
+    of_cube = [f', "cube": {cube}' for cube in cubes] or [""] * topology.num_nodes
     head = json.dumps({"directed": True, "multigraph": True, "graph": {"name": name}})
-    nodes = ",\n".join(f'{{"id": {node}}}' for node in range(topology.num_nodes))
+    nodes = ",\n".join(f'{{"id": {node}{told}}}' for node, told in enumerate(of_cube))
     links = ",\n".join(map(json.dumps, edges))
     return f'{head[:-1]},\n"nodes": [{nodes}],\n"edges": [{links}]}}\n'
 

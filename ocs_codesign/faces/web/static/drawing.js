@@ -26,10 +26,10 @@ explorer.drawing = (() => {
       const arrows = graph.links <= MOST_ARROWS && !graph.isPaired();
       pen.globalAlpha = Math.max(0.12, Math.min(0.75, 260 / graph.links));
       for (let link = 0; link < graph.links; link += 1)
-        line(paint, link, { width: 1, ink: colour("--link"), arrow: arrows, radius });
+        line(paint, link, { width: 1, ink: inkOf(graph, link), arrow: arrows, radius });
     }
     if (isReduced(graph))
-      for (const link of tree(graph, root)) line(paint, link, { width: 0.8, ink: colour("--link"), radius });
+      for (const link of tree(graph, root)) line(paint, link, { width: 0.8, ink: inkOf(graph, link), radius });
     pen.globalAlpha = 0.55;
     for (const send of before) line(paint, send.link, { width: 1.6, ink: colour("--sent"), radius });
     pen.globalAlpha = 1;
@@ -38,6 +38,9 @@ explorer.drawing = (() => {
       line(paint, send.link, { width: Math.min(1 + 3 * send.share, Math.max(1, radius / 2)), ink: colour("--sends"), arrow: arrows, radius });
     for (let node = 0; node < graph.n; node += 1) dot(paint, node, { shades, radius, root, has });
   }
+
+  /** Circuits of a pod are told apart from its fixed links. */
+  const inkOf = (graph, link) => colour(graph.parts?.circuits[link] ? "--circuit" : "--link");
 
   /** A link into every node on a shortest path from the root. */
   function tree(graph, root) {
@@ -78,13 +81,15 @@ explorer.drawing = (() => {
     const [x, y] = at[node];
     pen.beginPath();
     pen.arc(x, y, node === root ? radius + 2 : radius, 0, 2 * Math.PI);
-    pen.fillStyle = has && !has(node) ? colour("--empty") : shades(node);
+    const isEmpty = has && !has(node);
+    const isRinged = isEmpty && graph.parts !== null; // its cube stays to be seen
+    pen.fillStyle = isEmpty ? colour("--empty") : shades(node);
     pen.fill();
-    pen.lineWidth = node === root ? 3 : 1;
-    pen.strokeStyle = colour(node === root ? "--sends" : "--ink");
-    if (node === root || radius > 3) pen.stroke();
+    pen.lineWidth = node === root ? 3 : isRinged ? 2 : 1;
+    pen.strokeStyle = node === root ? colour("--sends") : isRinged ? shades(node) : colour("--ink");
+    if (node === root || isRinged || radius > 3) pen.stroke();
     if (graph.n > MOST_NAMES || radius < LEAST_NAMED) return;
-    const fill = d3.lab(has && !has(node) ? colour("--empty") : shades(node));
+    const fill = d3.lab(isEmpty ? colour("--empty") : shades(node));
     pen.fillStyle = fill.l > 55 ? "#000" : "#fff";
     pen.font = `${Math.round(radius * 1.05)}px system-ui, sans-serif`;
     [pen.textAlign, pen.textBaseline] = ["center", "middle"];
@@ -100,9 +105,10 @@ explorer.drawing = (() => {
       (one[0] - x) ** 2 + (one[1] - y) ** 2 - (other[0] - x) ** 2 - (other[1] - y) ** 2);
   }
 
-  /** Shades of nodes: by hops from the root, by orbit of the declared group, or by distances. */
+  /** Shades of nodes: by hops from the root, orbit of the declared group, cube, or distances. */
   function shading(graph, by, root) {
     if (by === "orbit" && graph.orbits) return coloured(graph.orbits);
+    if (by === "cube" && graph.parts) return coloured(graph.parts.cubes);
     if (by === "class") return coloured(explorer.graph.classes(graph));
     const hops = explorer.bfb.fromNode(graph, root);
     const most = Math.max(1, ...hops);
@@ -117,12 +123,25 @@ explorer.drawing = (() => {
     const told = by !== "distance" ? [] : most <= MOST_KEYS ? d3.range(most + 1) : [0, Math.round(most / 2), most];
     const hue = (far) => d3.interpolateViridis(1 - far / Math.max(1, most));
     return [
-      ...told.map((far) => el("span", { class: "key hue" }, el("i", { style: `background: ${hue(far)}` }),
-        far === 0 ? `root ${root}` : explorer.many(far, "hop"))),
+      ...told.map((far) => hued(hue(far), far === 0 ? `root ${root}` : explorer.many(far, "hop"))),
+      ...(by === "cube" && graph.parts ? cubeKeys(graph) : []),
+      ...(graph.parts ? [["circuit", "circuit of a switch"], ["fixed", "fixed link"]] : [])
+        .map(([name, text]) => el("span", { class: `key ${name}` }, text)),
       ...(isPlayed ? [["sends", "sends in this step"], ["sent", "sent before"], ["empty", "has nothing of it"]] : [])
         .map(([name, text]) => el("span", { class: `key ${name}` }, text)),
     ];
   }
+
+  function cubeKeys(graph) {
+    const { cubes } = graph.parts;
+    const shades = coloured(cubes);
+    const number = new Set(cubes).size;
+    const first = d3.range(Math.min(number, MOST_KEYS)).map((cube) => cubes.indexOf(cube));
+    const more = number > MOST_KEYS ? [explorer.el("span", {}, `and ${number - MOST_KEYS} more`)] : [];
+    return [...first.map((node) => hued(shades(node), `cube ${cubes[node]}`)), ...more];
+  }
+
+  const hued = (hue, text) => explorer.el("span", { class: "key hue" }, explorer.el("i", { style: `background: ${hue}` }), text);
 
   function coloured(numbers) {
     const most = Math.max(...numbers) + 1;

@@ -4,9 +4,11 @@ explorer.graph = (() => {
   const MOST_NODES = 4096;
   const MOST_LINKS = 65536;
   const FORCED = 300;
+  const SEAM = 0.05; // circuits pull less than fixed links, so that cubes stay together
 
-  /** A graph of n nodes from the ends of its links; `orbits` is null where none are known. */
-  function make(n, tail, head, orbits = null, name = "") {
+  /** A graph of n nodes from the ends of its links; `orbits` is null where none are known. Of a pod
+   * `parts` are the `cubes` of its nodes, and whether a link is one of its `circuits`. */
+  function make(n, tail, head, orbits = null, name = "", parts = null) {
     const links = tail.length;
     let [outOf, intoOf, back] = [null, null, null];
     const proper = (ends) => {
@@ -17,13 +19,13 @@ explorer.graph = (() => {
     const ports = new Int32Array(n);
     for (const node of tail) ports[node] += 1;
     const graph = {
-      n, tail, head, orbits, name, links,
+      n, tail, head, orbits, name, parts, links,
       degree: Math.max(0, ...ports),
       out: () => (outOf ??= proper(tail)),
       into: () => (intoOf ??= proper(head)),
       /** The graph with its links reversed; link numbers stay. */
       reversed: () => {
-        back ??= make(n, head, tail, orbits, name);
+        back ??= make(n, head, tail, orbits, name, parts);
         return back;
       },
       isPaired: () => pairs(tail, head, n),
@@ -55,13 +57,20 @@ explorer.graph = (() => {
 
   /** The graph of a file: node-link JSON, or an edge list with a tail and a head a line. */
   function parse(text, name) {
-    const edges = text.trimStart().startsWith("{") ? nodeLink(JSON.parse(text)) : edgeList(text);
+    const { edges, cubes, led } = text.trimStart().startsWith("{") ? nodeLink(JSON.parse(text)) : { edges: edgeList(text) };
     if (!edges.length) throw new Error("the file has no links");
     if (edges.length > MOST_LINKS) throw new Error(`more than ${MOST_LINKS} links are not drawn`);
     const n = Math.max(...edges.flat()) + 1;
     if (n > MOST_NODES) throw new Error(`more than ${MOST_NODES} nodes are not drawn`);
     const end = (which) => Int32Array.from(edges, (edge) => edge[which]);
-    return make(n, end(0), end(1), null, name);
+    return make(n, end(0), end(1), null, name, cubes && partsOf(cubes, led, edges));
+  }
+
+  /** Cubes numbered from 0, and the links that a switch leads: by their attribute, or between cubes. */
+  function partsOf(cubes, led, edges) {
+    const isTold = led.some((each) => each !== undefined);
+    const circuits = edges.map(([one, other], at) => (isTold ? led[at] !== undefined : cubes[one] !== cubes[other]));
+    return { cubes: numbered(cubes).of, circuits };
   }
 
   function nodeLink(value) {
@@ -70,7 +79,13 @@ explorer.graph = (() => {
     const number = new Map(value.nodes.map((node, at) => [node.id, at]));
     const found = edges.map((edge) => [number.get(edge.source), number.get(edge.target)]);
     if (found.flat().includes(undefined)) throw new Error("a link ends at a node that the file does not have");
-    return value.directed === false ? found.flatMap(([one, other]) => [[one, other], [other, one]]) : found;
+    const cubes = value.nodes.every((node) => node.cube !== undefined) ? value.nodes.map((node) => String(node.cube)) : null;
+    const both = (each, back) => (value.directed === false ? each.flatMap((one) => [one, back(one)]) : each);
+    return {
+      edges: both(found, ([one, other]) => [other, one]),
+      cubes,
+      led: both(edges.map((edge) => edge.switch), (led) => led),
+    };
   }
 
   function edgeList(text) {
@@ -135,10 +150,11 @@ explorer.graph = (() => {
     const nodes = circle(graph.n).map(([x, y]) => ({ x: 100 * x, y: 100 * y }));
     const links = [];
     for (let link = 0; link < graph.links; link += 1)
-      if (graph.tail[link] !== graph.head[link]) links.push({ source: graph.tail[link], target: graph.head[link] });
+      if (graph.tail[link] !== graph.head[link])
+        links.push({ source: graph.tail[link], target: graph.head[link], pull: graph.parts?.circuits[link] ? SEAM : 1 });
     const rounds = graph.n <= FORCED ? 200 : 60;
     d3.forceSimulation(nodes)
-      .force("link", d3.forceLink(links).distance(30).strength(graph.n <= FORCED ? 0.25 : 0.1))
+      .force("link", d3.forceLink(links).distance(30).strength(({ pull }) => pull * (graph.n <= FORCED ? 0.25 : 0.1)))
       .force("charge", d3.forceManyBody().strength(-90))
       .force("x", d3.forceX().strength(0.03))
       .force("y", d3.forceY().strength(0.03))

@@ -7,6 +7,7 @@ explorer.panel = (() => {
   const COLOURS = [
     ["distance", "hops from the root"],
     ["orbit", "orbits of the declared symmetry"],
+    ["cube", "cubes of the pod"],
     ["class", "nodes alike by distances"],
   ];
 
@@ -131,9 +132,10 @@ explorer.panel = (() => {
       reroot(explorer.drawing.nodeAt(canvas, graph, chosen.layout, event)));
     const number = el("input", { type: "number", min: 0, max: graph.n - 1, value: chosen.root,
       onchange: (event) => reroot(inside(Number(event.target.value), graph.n)) });
-    const isKnown = { distance: true, orbit: graph.orbits, class: graph.n <= MOST_COMPARED };
+    const isKnown = { distance: true, orbit: graph.orbits, cube: graph.parts, class: graph.n <= MOST_COMPARED };
     const shades = COLOURS.filter(([name]) => isKnown[name]);
     if (!isKnown[chosen.colour]) chosen.colour = "distance";
+    if (graph.parts && chosen.colour === "distance") chosen.colour = "cube";
     const controls = el("div", { class: "controls" },
       field("Layout", select([["circle", "circle"], ["force", "force"]], chosen.layout, (layout) => keep({ layout }))),
       field("Root", number),
