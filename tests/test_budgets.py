@@ -19,7 +19,7 @@ LINES = {
     "schedules": 22_673,
     "search": 8_456,
     "circuits": 9_160,
-    "fabric": 17_766,
+    "fabric": 17_823,
     "jobs": 16_447,
     "interop": 14_926,
     "faces": 23_396,

@@ -17,8 +17,8 @@ from embed_samples import fabric
 from ocs_codesign.fabric.deployments.deploy import deploy
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.rehearsal import sandbox
+from ocs_codesign.fabric.rehearsal.jobs import jobs_of
 from ocs_codesign.fabric.rehearsal.network import ends_of, ways_of
-from ocs_codesign.fabric.rehearsal.rehearse import jobs_of
 from ocs_codesign.faces.cli import main
 
 
