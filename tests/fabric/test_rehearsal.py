@@ -94,8 +94,9 @@ def test_faults_are_checked_first(tmp_path, capsys):
     for fault in ("p0s0", "fan:p0s0", "port:p0s0:1A@soon", "host@1"):
         assert main(["rehearse", str(bundle), "--fault", fault]) == 2
         assert "it must be as port:SWITCH:1A@0.5" in capsys.readouterr().err
-    assert main(["rehearse", str(bundle), "--fault", "controller@1"]) == 2
-    assert "only with --to" in capsys.readouterr().err
+    for words in (["--fault", "controller@1"], ["--undrained"]):
+        assert main(["rehearse", str(bundle), *words]) == 2
+        assert "only with --to" in capsys.readouterr().err
     for words in (["rehearse"], ["rehearse", str(bundle), "--down"]):
         assert main(words) == 2
         assert "give a bundle, or --down alone" in capsys.readouterr().err
@@ -187,6 +188,23 @@ def test_a_change_under_traffic_loses_nothing_and_its_fabric_can_be_controlled(t
             assert bool(json.loads(capsys.readouterr().out)["commands"]) == bool(number)
         assert main(["rehearse", "--down"]) == 0
         assert "processes ended" in capsys.readouterr().out
+
+
+@pytest.mark.rehearsal
+@pytest.mark.skipif("lacking() is not None", reason="this machine cannot rehearse")
+def test_what_a_change_that_nobody_drained_for_loses_is_counted(tmp_path):
+    pair = named(("a", "DirectedCirculant(8, (1, 2))"), ("b", "GeneralizedKautz(2, 8)"))
+    bundle = written(deploy(small_fabric(planes=2), pair), tmp_path / "bundle")
+    asked = {"bundle": str(bundle), "to": "b"}
+    asked |= {"kinds": [], "message": 100_000, "slower": 12_500, "faults": [], "repair": False}
+    answer = sandbox.in_namespaces(asked | {"is_drained": False, "keep": False})
+    change = answer["change"]
+    missing = change["sent_bytes"] - change["received_bytes"]
+    assert missing == sum(change["lost_bytes"].values()) > 0
+    assert sum(change["ended_by_stage"]) == len(change["lost_bytes"])
+    assert min(change["lost_bytes"].values()) >= 0
+    assert (change["num_wrong"], change["kept_named"], change["commands_again"]) == (0, 0, 0)
+    assert all(row["loaded_bytes"] == row["counted_bytes"] for row in answer["circuits"])
 
 
 @pytest.mark.rehearsal

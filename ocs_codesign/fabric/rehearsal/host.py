@@ -148,6 +148,12 @@ def _heard(ears: dict[str, socket.socket]) -> list[tuple[str, str]]:
     return sorted(heard)
 
 
+def leave_nothing(each: socket.socket) -> None:
+    """Close a connection without a word more of what it still had to send."""
+    each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    each.close()
+
+
 class _Run:
     """A collective, from connections that open to the last byte.
 
@@ -286,7 +292,7 @@ class _Run:
             if is_whole:
                 each.shutdown(socket.SHUT_WR)
             else:
-                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                leave_nothing(each)
         for each in [*self.into.values(), *self.out.values()]:
             if is_whole:
                 each.settimeout(_QUIET)

@@ -82,6 +82,7 @@ def rehearsed(
     faults: Sequence[str],
     repair: bool,
     to: str | None = None,
+    is_drained: bool = True,
 ) -> dict[str, Any]:
     """All of a rehearsal: the answer of the command, in words."""
     begun = time.monotonic()
@@ -94,7 +95,7 @@ def rehearsed(
             after_s = float(fault.partition("@")[2] or 0)
             answer["faults"].append(killed_on_its_way(rehearsal, to, after_s))
     if to is not None and rehearsal.deployment.up != to and not heard:
-        answer["change"] = rehearsal.change(to)
+        answer["change"] = rehearsal.change(to, is_drained)
     heard = heard or rehearsal.unheard()
     answer["neighbours"] = ", ".join(rehearsal.ways[link].name for link in heard) or "valid"
     asked = _Asked(rehearsal, kinds, message, repair, set(heard))

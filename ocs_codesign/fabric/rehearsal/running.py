@@ -188,10 +188,11 @@ class Rehearsal:
         rate = Fraction(_port_Bps(self.deployment)) / self.slower
         return float(simulate_transfers(transfers, TimingRules(unit_Bps=rate)).total_s)
 
-    def change(self, to: str) -> dict[str, Any]:
+    def change(self, to: str, is_drained: bool) -> dict[str, Any]:
         """Lead the switches to another configuration, stage by stage, while all links have streams.
 
-        Streams end before their circuits go dark, and begin once those of theirs are tuned.
+        Drained streams end before their circuits go dark, others are given up after; new ones begin
+        once their circuits are tuned.
         """
         chains = chains_to(self.deployment, to)
         after = ways_of(self.deployment.configuration(to).configuration, self.fabric.ends)
@@ -200,14 +201,19 @@ class Rehearsal:
         lit = {name for way in here for name in way.name.split()}
         kept = here & later
         traffic, controller = LinkStreams(self.fabric), self.controller(self.deployment)
-        drained: list[int] = []
+        ended: list[int] = []
+        dark: set[str] = set()
 
         def drain(_: int, gone: State) -> None:
-            dark = {f"{switch}:{name}" for switch, ids in gone.items() for name in ids}
-            drained.append(traffic.drain(dark) if dark else 0)
+            dark.clear()
+            dark.update(f"{switch}:{name}" for switch, ids in gone.items() for name in ids)
+            if is_drained:
+                ended.append(traffic.drain(dark) if dark else 0)
             lit.difference_update(dark)
 
         def resume(_: int, new: State) -> None:
+            if not is_drained:
+                ended.append(traffic.cut(dark))
             lit.update(f"{switch}:{name}" for switch, ids in new.items() for name in ids)
             running = {way._replace(circuit=0) for way in traffic.running.values()}
             traffic.open(way for way in sorted(later - running) if {*way.name.split()} <= lit)
@@ -226,7 +232,7 @@ class Rehearsal:
         self.deployment = replace(self.deployment, up=to)
         self.routed()
         return {
-            **{"to": to, "drained_by_stage": drained, "kept": len(kept)},
+            **{"to": to, "is_drained": is_drained, "ended_by_stage": ended, "kept": len(kept)},
             "kept_named": len(named & {name for way in kept for name in way.name.split()}),
             **{"commands": len(controller.commands), "commands_again": len(again.commands)},
             **told._asdict(),

@@ -1,4 +1,5 @@
-"""Streams between hosts of a rehearsal while circuits change: drained first, nothing is lost."""
+"""Streams between hosts of a rehearsal while circuits change: drained first, nothing is lost; else
+what is lost is counted."""
 
 from __future__ import annotations
 
@@ -7,10 +8,12 @@ import fcntl
 import select
 import socket
 import termios
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ocs_codesign.fabric.rehearsal.host import leave_nothing
 from ocs_codesign.fabric.rehearsal.kernel import FIRST_PORT, PIECE
 
 if TYPE_CHECKING:
@@ -89,8 +92,22 @@ class Streams:
             self.draining |= self.out.keys() & rest[0]
             self.awaited = {*rest[0]}
             return True
+        elif what == "cut":  # before the other ends are, which would be told of it
+            for link in self.out.keys() & rest[0]:
+                leave_nothing(self.out.pop(link))
+        elif what == "give up":
+            for link in self.into.keys() & rest[0]:
+                self._give_up(link)
         self.pipe.send(None)
         return what != "stop"
+
+    def _give_up(self, link: int) -> None:
+        """Count what had arrived; one that waited for its end would be answered on new light."""
+        with suppress(BlockingIOError):
+            while link in self.into:
+                self._receive(link)
+        if link in self.into:
+            leave_nothing(self.into.pop(link))
 
     def _receive(self, link: int) -> None:
         data = self.into[link].recv(PIECE)
@@ -109,13 +126,14 @@ def _unsent(each: socket.socket) -> int:
 
 class Told(NamedTuple):
     """What came of the streams of a change: bytes, pieces with wrong words, packets that a dark
-    port swallowed."""
+    port swallowed; of streams that were cut, the bytes that did not arrive by circuit."""
 
     num_streams: int
     sent_bytes: int
     received_bytes: int
     num_wrong: int
     num_lost_packets: int
+    lost_bytes: dict[str, int]
 
 
 class LinkStreams:
@@ -124,6 +142,7 @@ class LinkStreams:
     def __init__(self, fabric: EmulatedFabric) -> None:
         self.fabric, self.num_streams = fabric, 0
         self.running: dict[int, LinkWay] = {}
+        self.were_cut: dict[int, str] = {}
         self.last: dict[int, tuple[dict[int, int], dict[int, int], int]] = {}
         self.before = fabric.counters()
         for pipe in fabric.living(fabric.hosts).values():
@@ -145,13 +164,23 @@ class LinkStreams:
 
     def drain(self, ids: Collection[str]) -> int:
         """End the streams on circuits of these, or on all; how many were ended."""
-        ended = [
-            link for link, way in self.running.items() if not ids or {*way.name.split()} & {*ids}
-        ]
+        ended = self._on(ids) if ids else [*self.running]
         self.last = self.fabric.asked("drain", lambda _: (set(ended),))
         for link in ended:
             del self.running[link]
         return len(ended)
+
+    def cut(self, ids: Collection[str]) -> int:
+        """Give up the streams on circuits of these, which are dark; how many were."""
+        ended = self._on(ids)
+        for what in ("cut", "give up"):
+            self.fabric.asked(what, lambda _: (ended,))
+        for link in ended:
+            self.were_cut[link] = self.running.pop(link).name
+        return len(ended)
+
+    def _on(self, ids: Collection[str]) -> list[int]:
+        return [link for link, way in self.running.items() if {*way.name.split()} & {*ids}]
 
     def close(self) -> Told:
         """End all streams; what came of them."""
@@ -166,12 +195,13 @@ class LinkStreams:
             )
             for side in (1, 3)
         }
+        sent = {link: size for each, _, _ in self.last.values() for link, size in each.items()}
+        got = {link: size for _, each, _ in self.last.values() for link, size in each.items()}
         return Told(
-            self.num_streams,
-            sum(sum(sent.values()) for sent, _, _ in self.last.values()),
-            sum(sum(received.values()) for _, received, _ in self.last.values()),
+            *(self.num_streams, sum(sent.values()), sum(got.values())),
             sum(wrong for *_, wrong in self.last.values()),
             moved[3] - moved[1],
+            {name: sent[link] - got[link] for link, name in self.were_cut.items()},
         )
 
 

@@ -33,6 +33,9 @@ class RehearseOptions(OptionGroup):
     to: str | None = option(
         *("--to",), metavar="NAME", help="Change to this configuration first, under traffic."
     )
+    undrained: bool = option(
+        "--undrained", is_flag=True, help="With --to: streams are cut, and what is lost is counted."
+    )
     faults: tuple[str, ...] = option(
         *("--fault", "faults"),
         multiple=True,
@@ -78,6 +81,7 @@ def rehearse(given: RehearseOptions = group(RehearseOptions)) -> Answer:
         "message": int(parse_size(given.message)),
         "slower": given.slower,
         "to": given.to,
+        "is_drained": not given.undrained,
         "faults": list(given.faults),
         "repair": given.repair,
         "keep": given.keep,
@@ -88,6 +92,8 @@ def rehearse(given: RehearseOptions = group(RehearseOptions)) -> Answer:
 
 
 def _check(given: RehearseOptions) -> None:
+    if given.undrained and given.to is None:
+        raise click.UsageError("--undrained: only with --to do circuits change")
     for fault in given.faults:
         component, _, after_s = fault.partition("@")
         kind, _, name = component.partition(":")
@@ -123,13 +129,28 @@ def _holds(answer: dict[str, Any]) -> bool:
 
 
 def _is_whole(change: dict[str, Any]) -> bool:
-    """Whether a change lost nothing, named no circuit that stays, and had nothing left to do."""
-    lost = ("num_wrong", "num_lost_packets", "kept_named", "commands_again")
-    return change["sent_bytes"] == change["received_bytes"] and not any(change[k] for k in lost)
+    """Whether a change lost nothing but on streams that it cut, named no circuit that stays, and
+    had nothing left to do."""
+    lost = ("num_wrong", "kept_named", "commands_again")
+    missing = change["sent_bytes"] - change["received_bytes"] - sum(change["lost_bytes"].values())
+    is_lost = change["is_drained"] and change["num_lost_packets"]
+    return not (missing or is_lost or any(change[key] for key in lost))
 
 
-def _listed(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))
+def _change_sections(change: dict[str, Any]) -> list[Any]:
+    stages = change["ended_by_stage"]
+    when, how = ("before", "ended") if change["is_drained"] else ("in", "were cut")
+    sections: list[Any] = [
+        f"to {change['to']} in {len(stages)} stages, {when} which {', '.join(map(str, stages))} of "
+        f"{change['num_streams']} streams {how}: {change['sent_bytes']:,} bytes sent, "
+        f"{change['received_bytes']:,} received, {change['num_lost_packets']} packets lost",
+        f"{change['kept']} links stay, commands name {change['kept_named']} of their circuits; "
+        f"a second run has {change['commands_again']} commands",
+    ]
+    if change["lost_bytes"]:
+        rows = [(name, f"{size:,}") for name, size in change["lost_bytes"].items()]
+        sections.append(Table(("circuit", "bytes lost"), rows))
+    return sections
 
 
 def _sections(answer: dict[str, Any]) -> list[Any]:
@@ -152,15 +173,7 @@ def _sections(answer: dict[str, Any]) -> list[Any]:
         f"bytes as loaded on {equal} of {len(answer['circuits'])} links, by counters of both ends"
     )
     if answer["change"] is not None:
-        change = answer["change"]
-        stages = change["drained_by_stage"]
-        sections += [
-            f"to {change['to']} in {len(stages)} stages, before which {_listed(stages)} of "
-            f"{change['num_streams']} streams ended: {change['sent_bytes']:,} bytes sent, "
-            f"{change['received_bytes']:,} received, {change['num_lost_packets']} packets lost",
-            f"{change['kept']} links stay, commands name {change['kept_named']} of their circuits; "
-            f"a second run has {change['commands_again']} commands",
-        ]
+        sections += _change_sections(answer["change"])
     for fault in answer["faults"]:
         mended = {None: "not asked to repair", True: "repaired", False: "not repaired"}
         named = " or ".join(fault["named"]) or "nothing"
