@@ -14,12 +14,15 @@ import pytest
 from bundle_samples import TWO, named, small_deployment, small_fabric, stages_fabric, written
 from embed_samples import fabric
 
+from ocs_codesign.fabric.bundle.read import read_bundle
+from ocs_codesign.fabric.bundle.write.bundle import write_with_report
 from ocs_codesign.fabric.deployments.deploy import deploy
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.rehearsal import sandbox
 from ocs_codesign.fabric.rehearsal.jobs import jobs_of
 from ocs_codesign.fabric.rehearsal.network import ends_of, ways_of
 from ocs_codesign.faces.cli import main
+from ocs_codesign.faces.web.report.report import write_bundle
 
 
 def played(jobs, ways):
@@ -125,6 +128,39 @@ def rehearsed(capsys, bundle, *arguments):
     return code, json.loads(out)
 
 
+CHANGED = {
+    "version": (lambda told: told.update(version=2), "only version 1 is known"),
+    "keys": (lambda told: told.pop("slower"), "it must be an object of"),
+    "rows": (lambda told: told["circuits"].append({}), "circuits must be a list of objects of"),
+    "name": (lambda told: told.update(configuration="c"), "the bundle has none of that name"),
+    "id": (lambda told: told["circuits"][3].update(id="p0s0:1A-1B"), r"circuits\[3\] is 'p0s0:1A"),
+    "few": (lambda told: told["circuits"].pop(), "it has 15 circuits: 16 links are up"),
+    "bytes": (lambda told: told["circuits"][0].update(loaded_bytes=1), "what it lists does not"),
+}
+
+
+@pytest.mark.parametrize("what", [None, *CHANGED])
+def test_a_bundle_keeps_its_rehearsal_which_is_checked(what, tmp_path):
+    deployment = deploy(small_fabric(planes=2), named(TWO[0]))
+    ways = ways_of(deployment.configurations[0].configuration, ends_of(deployment))
+    circuits = [{"id": way.name, "loaded_bytes": 8, "counted_bytes": 8} for way in ways]
+    collective = {"name": "allgather", "results_exact": True, "seconds": None}
+    told = {"format": "ocs-codesign rehearsal", "version": 1, "ok": True, "configuration": "ring"}
+    told |= {"message_bytes": 64, "slower": 1, "neighbours": "valid", "left_behind": 0}
+    told |= {"collectives": [collective | {"simulated_seconds": 1.0}], "circuits": circuits}
+    told |= {"change": None, "faults": []}
+    if what is not None:
+        CHANGED[what][0](told)
+        write_with_report(deployment, tmp_path / "bundle", lambda *_: "", told)
+        with pytest.raises(ValueError, match=f"rehearsal.json: .*{CHANGED[what][1]}"):
+            read_bundle(tmp_path / "bundle")
+        return
+    write_bundle(deployment, tmp_path / "bundle", told)
+    assert 'id="rehearsal"' in (tmp_path / "bundle" / "report.html").read_text("utf-8")
+    again = write_bundle(read_bundle(tmp_path / "bundle"), tmp_path / "again")
+    assert "rehearsal.json" not in again["files"]
+
+
 SHAPES = {
     "two-sided": lambda: deploy(small_fabric(PortModel.TWO_SIDED, 2), named(TWO[0])),
     "three stages": lambda: deploy(stages_fabric(), named(TWO[0])),
@@ -135,7 +171,8 @@ SHAPES = {
 @pytest.mark.rehearsal
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_fabric_comes_up_and_its_bytes_are_its_loads(shape, tmp_path, capsys):
-    done = rehearsed(capsys, written(SHAPES[shape](), tmp_path / "bundle"))
+    bundle, out = written(SHAPES[shape](), tmp_path / "bundle"), tmp_path / "rehearsed"
+    done = rehearsed(capsys, bundle, "--out", out)
     if done is not None:
         code, answer = done
         keys = {"up", "neighbours", "collectives", "circuits", "faults", "left_behind"}
@@ -145,6 +182,7 @@ def test_a_fabric_comes_up_and_its_bytes_are_its_loads(shape, tmp_path, capsys):
         for row in answer["circuits"]:
             assert row["loaded_bytes"] == row["counted_bytes"] > 0, row
         assert code == 0
+        assert (main(["verify-bundle", str(out)]), (out / "rehearsal.json").exists()) == (0, True)
 
 
 FAULTS = {

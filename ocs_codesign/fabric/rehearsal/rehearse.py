@@ -105,6 +105,7 @@ def rehearsed(
             row, again = asked.fault(fault)
             runs = again or runs
             answer["faults"].append(row)
+    answer["configuration"] = rehearsal.deployment.up
     return answer | _measured(runs, rehearsal.ways)
 
 

@@ -197,11 +197,14 @@ class LinkStreams:
         }
         sent = {link: size for each, _, _ in self.last.values() for link, size in each.items()}
         got = {link: size for _, each, _ in self.last.values() for link, size in each.items()}
+        lost = dict.fromkeys(self.were_cut.values(), 0)
+        for link, name in self.were_cut.items():
+            lost[name] += sent[link] - got[link]
         return Told(
             *(self.num_streams, sum(sent.values()), sum(got.values())),
             sum(wrong for *_, wrong in self.last.values()),
             moved[3] - moved[1],
-            {name: sent[link] - got[link] for link, name in self.were_cut.items()},
+            lost,
         )
 
 

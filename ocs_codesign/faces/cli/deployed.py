@@ -163,12 +163,14 @@ def read(bundle: str) -> Deployment:
     return read_bundle(bundle)
 
 
-def write(deployment: Deployment, place: BundlePlace) -> dict[str, Any]:
+def write(
+    deployment: Deployment, place: BundlePlace, rehearsal: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """The manifest of the bundle that is written."""
     from ocs_codesign.faces.web.report.report import write_bundle
 
     tell_phase("Writing the bundle")
-    return place.write(lambda directory: write_bundle(deployment, directory))
+    return place.write(lambda directory: write_bundle(deployment, directory, rehearsal))
 
 
 def components(texts: Sequence[str], deployment: Deployment | None = None) -> Failures:

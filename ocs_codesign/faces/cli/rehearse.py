@@ -9,6 +9,7 @@ import click
 from ocs_codesign.faces.answers.sections import Table
 from ocs_codesign.faces.cli import options as opt
 from ocs_codesign.faces.cli.commands import OptionGroup, argument, command, group, option
+from ocs_codesign.faces.cli.deployed import read, where_to, write
 from ocs_codesign.faces.cli.output import Answer, told
 from ocs_codesign.faces.cli.progress import progress
 
@@ -44,6 +45,13 @@ class RehearseOptions(OptionGroup):
         "agent:SWITCH, or with --to the controller; repeat it.",
     )
     repair: bool = option("--repair", is_flag=True, help="Repair live as survive --repair says.")
+    out: str | None = option(
+        *("--out",),
+        type=opt.DIRECTORY,
+        metavar="DIR",
+        help="Put the bundle there with what came of it, in rehearsal.json and the report; that "
+        "may be where it is.",
+    )
     keep: bool = option("--keep", is_flag=True, help="Leave the fabric up, for control.")
     down: bool = option("--down", is_flag=True, help="Take down what --keep left; no bundle.")
 
@@ -86,9 +94,14 @@ def rehearse(given: RehearseOptions = group(RehearseOptions)) -> Answer:
         "repair": given.repair,
         "keep": given.keep,
     }
+    place = None if given.out is None else where_to(given.bundle, given.out, None)
     with progress("Rehearsing"):
         answer = in_namespaces(asked)
-    return told("rehearsal.rehearsed", _fixed(answer), _sections(answer), code=1 - _holds(answer))
+        sections = _sections(answer)
+        if place is not None:
+            manifest = write(read(given.bundle), place, _record(answer, asked))
+            sections.append(f"bundle {place}: {len(manifest['files']) + 1} files, rehearsal.json")
+    return told("rehearsal.rehearsed", _fixed(answer), sections, code=1 - _holds(answer))
 
 
 def _check(given: RehearseOptions) -> None:
@@ -113,6 +126,16 @@ def _fixed(answer: dict[str, Any]) -> dict[str, Any]:
         {key: row[key] for key in ("component", "named", "repaired")} for row in answer["faults"]
     ]
     return {**{key: answer[key] for key in keys}, "faults": faults}
+
+
+def _record(answer: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+    """What a bundle keeps of its rehearsal."""
+    keys = ("component", "named", "repaired", "sentence", "waiting")
+    faults = [{key: row.get(key) for key in keys} for row in answer["faults"]]
+    head = {"format": "ocs-codesign rehearsal", "version": 1, "ok": _holds(answer)}
+    head |= {"message_bytes": asked["message"], "slower": asked["slower"]}
+    kept = ("configuration", "neighbours", "change", "collectives", "circuits", "left_behind")
+    return {**head, **{key: answer[key] for key in kept}, "faults": faults}
 
 
 def _holds(answer: dict[str, Any]) -> bool:

@@ -75,6 +75,7 @@ from ocs_codesign.fabric.bundle.check.pods import (
     read_slices,
     slice_circuits,
 )
+from ocs_codesign.fabric.bundle.check.rehearsals import REHEARSAL, check_rehearsal
 from ocs_codesign.fabric.files.fabric_files import MAX_FABRIC_BYTES, parse_fabric
 
 if TYPE_CHECKING:
@@ -251,6 +252,7 @@ def check_names(files: BundleFiles, fabric: Fabric, claims: list[ClaimedConfigur
 
 def _expected(fabric: Fabric, claims: list[ClaimedConfiguration]) -> Iterator[str]:
     yield from (MANIFEST, FABRIC, REPORT, CABLING, RANKS, STATE, WORK, RUNBOOK, *INVENTORY)
+    yield REHEARSAL
     for claim in claims:
         yield from (f"links/{claim.name}.csv", f"graphs/{claim.name}.json")
         yield f"graphs/{claim.name}.graphml"
@@ -383,6 +385,9 @@ class _Checker:
         if state is not None and state.up in self.rows:
             check_joined(self.files, self.rows[state.up].values())
             self.work = check_work(self.files, plant, state, self.rows[state.up])
+        if REHEARSAL in self.files.sizes:
+            ways = {one.name: [link.circuit.way for link in one.links] for one in self.derived}
+            check_rehearsal(self.files, ways)
 
     def _configuration(self, plant: Plant, claim: ClaimedConfiguration) -> None:
         files = self.files

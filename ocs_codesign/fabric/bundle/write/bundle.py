@@ -27,6 +27,8 @@ stages count from 1; planes, links, circuits and ranks from 0.
 - ``plans/FROM-to-TO.csv|json``: batches, deletions first, with one stage a plane; the summary says
   whether the nodes stay strongly connected in every stage. ``FROM-to-TO.md`` is the runbook,
   ``FROM-to-TO/stage-1.SWITCH.patch.json``, ``.sh`` and ``.rollback.sh`` tell SONiC (see ``sonic``).
+- ``rehearsal.json``: what came of a rehearsal of the bundle, if there was one; what changes the
+  deployment leaves it out.
 - ``report.html``: one page to read, with its pictures and without anything from the network. What
   makes it is handed in (``web.report``).
 """
@@ -169,7 +171,7 @@ def _unplugged(cabling: Cabling) -> Iterator[str]:
 FORMAT, VERSION = "ocs-codesign bundle", 2
 POD_FORMAT = "ocs-codesign pod"
 """That of slices of a pod (see ``write.pods``)."""
-MANIFEST, REPORT = "manifest.json", "report.html"
+MANIFEST, REPORT, REHEARSAL = "manifest.json", "report.html", "rehearsal.json"
 MAX_MANIFEST_BYTES = 64 * 2**20
 
 
@@ -190,6 +192,7 @@ def write_with_report(
     deployment: Deployment,
     directory: str | Path,
     report: Callable[[Deployment, dict[str, Any]], str],
+    rehearsal: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Write the bundle of a deployment, whole or not at all; the manifest that was written.
 
@@ -201,6 +204,8 @@ def write_with_report(
     check_names(deployment.fabric, [one.name for one in deployment.configurations])
     check_bundle_directory(directory)
     contents = _contents(deployment)
+    if rehearsal is not None:
+        contents[REHEARSAL] = json_bytes(rehearsal)
     with whole_directory(Path(directory), swapped=True) as part:
         for path, content in contents.items():
             write_file(part / path, content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from html import escape
 from importlib.resources import files
 from itertools import islice
@@ -24,6 +25,7 @@ from ocs_codesign.faces.web.report.charts import (
     ports_figure,
     switch_figures,
 )
+from ocs_codesign.faces.web.report.rehearsals import rehearsal_section
 from ocs_codesign.faces.web.report.topologies import MAX_PLANES, is_on_circle, topology_figures
 
 if TYPE_CHECKING:
@@ -94,6 +96,7 @@ _PURPOSES = (
     ("state.json", "what is up, what has failed, spares in use, and the last work"),
     ("work.csv", "the steps of the last work, in order"),
     ("work.md", "the same in sentences"),
+    ("rehearsal.json", "what came of it on an emulated fabric"),
     ("work/", "the same for SONiC, by stage and switch"),
     ("netbox/README.md", "the order of the imports"),
     ("cabling.csv", "every cable"),
@@ -109,7 +112,9 @@ _PURPOSES = (
 )
 
 
-def report_page(deployment: Deployment, files: dict[str, Any]) -> str:
+def report_page(
+    deployment: Deployment, files: dict[str, Any], rehearsal: dict[str, Any] | None = None
+) -> str:
     """The page, complete in itself; ``files`` (as the manifest has them) are all but these two."""
     fabric = deployment.fabric
     names = ", ".join(repr(one.recipe) for one in deployment.configurations)
@@ -125,6 +130,7 @@ def report_page(deployment: Deployment, files: dict[str, Any]) -> str:
         "Ports": _ports(deployment),
         "Losses": _losses(deployment),
         "Changes": _changes(deployment.changes) if deployment.changes else "",
+        "Rehearsal": "" if rehearsal is None else rehearsal_section(rehearsal),
         "Prices": _prices(deployment),
         "Files": _files(files),
     }
@@ -374,11 +380,15 @@ def _purpose(path: str) -> str:
 # Bundles with their report: what ``deploy`` and all that changes a deployment writes.
 
 
-def write_bundle(deployment: Deployment, directory: str | Path) -> dict[str, Any]:
+def write_bundle(
+    deployment: Deployment, directory: str | Path, rehearsal: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Write the bundle of a deployment, whole or not at all; the manifest that was written.
 
-    The directory appears complete, in one move, or takes the place of an earlier bundle. Raises
-    ValueError for names that cannot be those of files and a directory that holds anything else,
-    OSError if it cannot be written.
+    The directory appears complete, in one move, or takes the place of an earlier bundle. What came
+    of a ``rehearsal`` is a file of it and a section of its report. Raises ValueError for names that
+    cannot be those of files and a directory that holds anything else, OSError if it cannot be
+    written.
     """
-    return write_with_report(deployment, directory, report_page)
+    page = partial(report_page, rehearsal=rehearsal)
+    return write_with_report(deployment, directory, page, rehearsal)
