@@ -43,9 +43,8 @@ class Task:
     those of a solver. ``network`` is what the
     links of the topology are, None for links between hosts. ``algorithm_options`` are those of a
     classic algorithm and of its rank map; ``seed``, ``latency_model`` and ``message_bytes``, M,
-    are what greedy synthesis begins with and counts time by; ``sketch`` is what the paths of an
-    all-to-all keep to. A forest of more than ``max_sends`` is
-    refused before it is made.
+    are what greedy synthesis begins with and counts time by; ``sketch`` is what paths of an
+    all-to-all and trees keep to. A forest of more than ``max_sends`` is refused before it is made.
     """
 
     topology: Topology
@@ -252,6 +251,8 @@ def _forest(task: Task) -> Made:
     from ocs_codesign.schedules.forest.optimum import optimum
 
     network = task.network or direct(task.topology, 1)
+    if task.sketch is not None:
+        return _forest_in_phases(task, network, task.sketch)
     if task.collective.name == Collective.ALLREDUCE.name:
         return _forest_allreduce(task, network)
     if task.message is None:
@@ -269,6 +270,27 @@ def _forest(task: Task) -> Made:
         made = _through_switches(task, network, choice.best.maker) if is_ring else _bfb(task)
         return replace(made, choices=(choice,))
     return _piped(task, choice.best, choice.least.t_b, (choice,))
+
+
+def _forest_in_phases(task: Task, network: Network, sketch: Sketch) -> Made:
+    from ocs_codesign.schedules.forest.choice import NEAR_OPTIMUM, Contender
+    from ocs_codesign.schedules.forest.optimum import optimum
+    from ocs_codesign.schedules.forest.phases import phased_halves
+    from ocs_codesign.schedules.forest.pipeline import Pipeline, allreduce_bound
+    from ocs_codesign.verification.forests import check_forest
+
+    forests = [half.forest() for half in phased_halves(network, task.collective, sketch)]
+    for forest in forests:
+        witness = check_forest(forest)
+        if witness is not None:
+            raise RuntimeError(f"the forest is wrong: {witness}")
+    free = [optimum(network, half) for half in task.collective.halves()]
+    bound = free[0].least_t_b
+    if len(free) > 1:
+        bound = network.host_bandwidth() / allreduce_bound(network, free)
+    pipeline = Pipeline(forests, task.collective)
+    parts = task.parts or sketch.parts or pipeline.parts_within(NEAR_OPTIMUM)
+    return _piped(task, Contender("forest", pipeline.cost(parts), pipeline, parts), bound, ())
 
 
 def _through_switches(task: Task, network: Network, name: str) -> Made:
@@ -396,7 +418,7 @@ SCHEDULERS: dict[str, Scheduler] = {
         "spanning trees in many pieces, as fast as the links allow",
         _forest,
         ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce"),
-        ("trees", "height", "parts", "message", "min_chunk"),
+        ("trees", "height", "parts", "message", "min_chunk", "sketch"),
         knows_switches=True,
     ),
     "greedy": Scheduler(

@@ -46,8 +46,8 @@ class NetworkOptimum:
     ``helpful`` are links of which one alone raises the allgather's rate; ``allreduce`` is None
     (what nothing exceeds) where the network is too large for its program, ``losses`` and
     ``spare``, the bandwidth of every link alone that the allgather can do without, where they were
-    not asked for. ``in_network`` are the rates of allreduces whose switches add up as
-    ``aggregation`` says, None if it was not given.
+    not asked for. ``sketch`` is what phases cost. ``in_network`` are the rates of allreduces whose
+    switches add up as ``aggregation`` says, None if it was not given.
     """
 
     name: str
@@ -60,6 +60,7 @@ class NetworkOptimum:
     spare: tuple[Fraction, ...] | None = None
     aggregation: AggregationProfile | None = None
     in_network: InNetworkRates | None = None
+    sketch: Guided | None = None
 
     @property
     def halves_algbw(self) -> Fraction:
@@ -117,6 +118,8 @@ def optimum_sections(found: NetworkOptimum) -> Iterator[Section]:
         ("allgather", _rate_text(gather)),
         ("reduce-scatter", _rate_text(found.reduce_scatter)),
         ("allreduce", _allreduce_text(found)),
+        ("phases", None if found.sketch is None else ", then ".join(found.sketch.phases)),
+        ("in phases", None if found.sketch is None else _phased_text(found)),
         ("t_b of the allgather", t_b_text(gather.t_b)),
         ("trees a host", _trees_text(gather)),
         ("bottleneck", _cut_text(gather)),
@@ -242,11 +245,15 @@ def links_text(network: Network, links: list[int]) -> str | None:
 
 
 class Guided(NamedTuple):
-    """Phases that an exchange keeps to, U without them, and how many times as long it takes."""
+    """Phases that a collective keeps to, what a unit takes without, how many times as long it does.
+
+    The unit is one of a pair of an all-to-all, of a host else.
+    """
 
     phases: tuple[str, ...]
     free: Fraction
     loss: Fraction
+    collective: str = "alltoall"
 
 
 def _seconds_for(
@@ -327,6 +334,17 @@ def _loss_text(sketch: Guided) -> str:
     if sketch.loss == 1:
         return f"{least}: nothing is lost"
     return f"{least}: the phases take {float(sketch.loss):.4g} times as long"
+
+
+def _phased_text(found: NetworkOptimum) -> str:
+    sketch = found.sketch
+    if sketch is None:
+        return ""
+    algbw = found.network.num_hosts / (sketch.free * sketch.loss)
+    told = f"{sketch.collective} {_with_unit(algbw, found.network.unit)}"
+    if sketch.loss == 1:
+        return f"{told}, nothing is lost"
+    return f"{told}, {float(sketch.loss):.4g} times as long as without"
 
 
 def _exchange_cut_text(found: ExchangeOptimum) -> str:

@@ -174,7 +174,8 @@ def build(given: BuildOptions = group(BuildOptions)) -> Answer:
     --bandwidth it is the fastest of several with few trees and many, in the best number of parts,
     or BFB where that is faster.
 
-    An all-to-all on a --network may be of a --demand, its paths may keep to a --sketch.
+    An all-to-all on a --network may be of a --demand. Its paths, and forests, may keep to a
+    --sketch.
 
     On a --network it is for long messages a forest, or the exchange of least t_b. With --message it
     is what is fastest on the clock of compare, of forests, greedy and classic schedules; links have
@@ -247,10 +248,13 @@ def _decided(given: BuildOptions) -> tuple[Collective, str, dict[str, Any], Cont
         )
     wanted = given.greedy.collective(given.collective)
     if given.demand is not None or given.sketch is not None:
-        if given.collective != opt.ALLTOALL or source.network is None or message is not None:
-            text = "--demand and --sketch are for --collective alltoall on a --network"
-            raise click.UsageError(f"{text}, without --message")
-        scheduler = FLOW if asked == BEST else scheduler
+        is_exchange = given.collective == opt.ALLTOALL
+        if source.network is None or message is not None:
+            raise click.UsageError("--demand and --sketch are for a --network, without --message")
+        if given.demand is not None and not is_exchange:
+            raise click.UsageError("--demand is for --collective alltoall")
+        if asked == BEST:
+            scheduler = FLOW if is_exchange else FOREST
         if given.sketch is not None:
             from ocs_codesign.schedules.exchange.sketches import load_sketch
 

@@ -25,7 +25,7 @@ demand_option = option(
 sketch_option = option(
     "--sketch",
     metavar="FILE|PHASES",
-    help="Of an alltoall: phases in order, each a set of links that paths keep to, such as "
+    help="Phases in order, each a set of links that paths or trees keep to, such as "
     "inside,rail,inside, or a file with phases, relays and parts.",
 )
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ocs_codesign.core.network import Network
     from ocs_codesign.core.networks.aggregation import AggregationProfile
     from ocs_codesign.fabric.clusters import Cluster, ClusterDesign
-    from ocs_codesign.faces.answers.networks import NetworkOptimum
+    from ocs_codesign.faces.answers.networks import Guided, NetworkOptimum
     from ocs_codesign.graphs.recipe import Recipe
 
 
@@ -41,7 +41,7 @@ class OptimumOptions(OptionGroup):
     network: str = argument("network")
     collective: str = opt.collective_choice(
         *(*opt.GATHERING, opt.ALLTOALL),
-        help="An alltoall is a question of its own; the others have one answer.",
+        help="An alltoall is a question of its own; the others have one answer, but for a sketch.",
     )
     demand: str | None = demand_option
     sketch: str | None = sketch_option
@@ -109,8 +109,8 @@ def optimum(given: OptimumOptions = group(OptimumOptions)) -> Answer:
                 "--losses, --slack, --allreduce and --aggregation are not for an alltoall"
             )
         return _exchange(given, network)
-    if not (given.demand is given.sketch is None and given.relays == "any") or given.messages:
-        text = "--demand, --sketch, --relays and --message are for --collective alltoall"
+    if not (given.demand is None and given.relays == "any") or given.messages:
+        text = "--demand, --relays and --message are for --collective alltoall"
         raise click.UsageError(text)
     unit = None if by is None else unit_Bps(network, bandwidth)
     if unit is None and bandwidth is not None:
@@ -188,7 +188,25 @@ def _found(given: OptimumOptions, network: Network) -> NetworkOptimum:
         spare = tuple(spare_bandwidth(gather, range(network.num_links)))
     helpful = tuple(helpful_links(gather))
     name = _name(given.network)
-    return NetworkOptimum(name, network, gather, scatter, rate, helpful, lost, spare)
+    found = NetworkOptimum(name, network, gather, scatter, rate, helpful, lost, spare)
+    return found if given.sketch is None else replace(found, sketch=_guided(given, found))
+
+
+def _guided(given: OptimumOptions, found: NetworkOptimum) -> Guided:
+    """What phases cost the collective that was asked for."""
+    from ocs_codesign.core.collective import Collective
+    from ocs_codesign.faces.answers.networks import Guided
+    from ocs_codesign.schedules.exchange.sketches import load_sketch
+    from ocs_codesign.schedules.forest.phases import phased_halves
+
+    sketch = load_sketch(given.sketch or "", found.network)
+    halves = phased_halves(found.network, Collective(given.collective), sketch)
+    takes = sum((half.inv_rate for half in halves), Fraction(0))
+    one = {"allgather": found.allgather, "reduce-scatter": found.reduce_scatter}
+    free = found.network.num_hosts / (found.allreduce or found.halves_algbw)
+    if given.collective in one:
+        free = one[given.collective].inv_rate
+    return Guided(sketch.names, free, takes / free, given.collective)
 
 
 # ``ocs-codesign cluster``: what joins the NICs of servers of GPUs best, by the exact optimum.

@@ -60,7 +60,7 @@ def shortened(forest: Forest) -> Forest:
     roots: list[int] = []
     times: list[int] = []
     for tree in trees.tolist():
-        for units, whole in _whole_trees(forest, tree):
+        for units, whole in whole_trees(forest, tree):
             number = len(roots)
             roots.append(int(forest.root[tree]))
             times.append(units)
@@ -144,7 +144,7 @@ def _coming_back(forest: Forest) -> NDArray[np.int64]:
     return np.intersect1d(place[often > 1] // nodes, branching)
 
 
-def _whole_trees(forest: Forest, tree: int) -> list[tuple[int, list[_Arc]]]:
+def whole_trees(forest: Forest, tree: int) -> list[tuple[int, list[_Arc]]]:
     """A tree as trees of which every arc has one path, with how often each is taken."""
     parts = np.flatnonzero(forest.tree == tree)
     units = forest.units[parts]

@@ -254,7 +254,12 @@ def _wider(found: Optimum, link: int) -> Fraction:
     network = found.network
     bandwidth = network.bandwidth.copy()
     bandwidth[link] = min(MAX_BANDWIDTH, 2 * int(bandwidth.sum()))
-    return optimum(network.changed(bandwidth), found.demand).inv_rate
+    wider = network.changed(bandwidth)
+    # Where another cut is as narrow, nothing else needs to be known: no shares are solved for.
+    cut = _narrowest(group_tasks(wider, found.demand)[0])
+    if cut.inv_rate == found.inv_rate:
+        return cut.inv_rate
+    return optimum(wider, found.demand).inv_rate
 
 
 def losses(found: Optimum) -> list[RateLoss]:
