@@ -67,7 +67,8 @@ def test_who_starts_ranks(capsys, monkeypatch):
     (on,) = (
         each for each in app.get_command(Context(app), "measure").params if each.name == "runtime"
     )
-    assert list(on.type.choices) == list(RUNTIMES)  # help imports no runtime
+    measured = [name for name, each in RUNTIMES.items() if each.measured is not None]
+    assert list(on.type.choices) == measured  # help imports no runtime
     for runtime, variables in (
         ("mpi", ("PMI_SIZE",)),
         ("torch", ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")),

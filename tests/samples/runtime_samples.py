@@ -99,7 +99,8 @@ def threaded(
     traffic: RankMessages, elements: Any, inputs: list[np.ndarray], combine: Callable = np.add
 ) -> list[np.ndarray]:
     """The output of every rank, each a thread."""
-    sizes, results = traffic.sizes(elements), {}
+    sizes = elements if isinstance(elements, np.ndarray) else traffic.sizes(elements)
+    results: dict[int, np.ndarray] = {}
     queues: dict[tuple[int, int, int], Queue] = {}
 
     def perform(rank: int) -> None:

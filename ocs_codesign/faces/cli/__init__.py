@@ -50,7 +50,7 @@ SECTIONS = {
             "simulate.astra_sim",
             "Ask ASTRA-sim how long a design takes, beside our clock.",
         ),
-        "run": ("files.run", "Run a design on real processes and compare it with MPI."),
+        "run": ("files.run", "Run a design on real processes: MPI, PyTorch or JAX."),
     },
     "Jobs": {
         "iterate": ("iterate", "Simulate the iterations of a training job."),

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from ocs_codesign.interop.registry import Export, ProgramFormat
     from ocs_codesign.interop.run.launch import RunJob
     from ocs_codesign.interop.run.performance import RunOutcome
+    from ocs_codesign.interop.runtimes.registry import Runtime
+    from ocs_codesign.interop.runtimes.running import MessagesJob
 
 
 @command()
@@ -362,6 +364,9 @@ NEGATIVE = 1
 ELEMENT_BYTES = 8
 DEFAULT_BYTES = 2**20
 DEFAULT_LIMIT_S = 60.0
+RUNTIMES = ("mpi", "torch", "jax")
+"""As their registry has them, which is not imported where a command line only starts."""
+
 MOST_UNASKED = 64
 """Ranks that are started on one machine without being asked for by number."""
 
@@ -370,6 +375,9 @@ class RunOptions(OptionGroup):
     """What is run on how many ranks, with which data."""
 
     design: str = argument("design", type=opt.FILE, metavar="DESIGN|BOOK|RECIPE")
+    runtime: str = option(
+        "--on", type=click.Choice(RUNTIMES), default="mpi", help="Whose ranks: see above."
+    )
     ranks: int | None = option(
         "--ranks",
         type=click.IntRange(min=1),
@@ -416,18 +424,21 @@ def run(given: RunOptions = group(RunOptions)) -> int:
 
     Every process does the operations of one rank, as data comes, over MPI; where circuits change,
     all meet first. The result of random 64-bit integers and of whole numbers as 32-bit floats is
-    compared bit by bit with that of MPI's own collective. Exit code 1 if a rank has another result
-    or does not come to its end.
+    compared bit by bit with that of MPI's own collective. On torch every process sends the messages
+    of one rank over gloo, step by step; on jax they are permutations between virtual devices of one
+    process; both are compared with numpy. Exit code 1 if a rank has another result or, over MPI,
+    does not come to its end.
 
-    It starts the ranks itself with Open MPI's mpirun, or is one of those of mpirun -n N
-    ocs-codesign run DESIGN. The seconds of this machine are not those of a network.
+    It starts the ranks itself, those of MPI with Open MPI's mpirun, or is one of those of mpirun -n
+    N ocs-codesign run DESIGN, or of torchrun -m ocs_codesign run DESIGN --on torch. The seconds of
+    this machine are not those of a network.
 
     \b
     Example:
       ocs-codesign build 'Complete(3)' --collective allreduce --out design
       ocs-codesign run design --ranks 3
     """
-    from ocs_codesign.interop.run.launch import check_available, is_under_mpirun, launch, run_joined
+    from ocs_codesign.interop.runtimes.registry import RUNTIMES as BY_NAME
 
     elements = given.elements
     if elements is not None and given.message is not None:
@@ -436,39 +447,38 @@ def run(given: RunOptions = group(RunOptions)) -> int:
     elements = size // ELEMENT_BYTES if elements is None else elements
     limit_s = DEFAULT_LIMIT_S if given.time_limit is None else given.time_limit
 
-    def made() -> RunJob:
-        return _job(given, elements)
+    on = BY_NAME[given.runtime]
+
+    def made() -> RunJob | MessagesJob:
+        return _job(given, on, elements)
 
     def show(outcome: RunOutcome) -> None:
         publish(answered("programs.run", outcome))
 
-    check_available(launcher=not is_under_mpirun())
-    if is_under_mpirun():
-        return run_joined(made, limit_s, show)
+    on.check()
+    if on.joined is not None and on.is_joined():
+        return on.joined(made, limit_s, show)
     with progress("Preparing the program"):
         job = made()
         if given.ranks is None and job.program.num_ranks > MOST_UNASKED:
             number = job.program.num_ranks
             raise ValueError(f"{number} processes for {job.name}: --ranks {number} starts them")
         tell_phase(f"Running {job.program.num_ranks} ranks")
-        (outcome,) = launch([job], limit_s)
+        outcome = on.launched(job, limit_s)
     show(outcome)
     return 0 if outcome.ok else NEGATIVE
 
 
-def _job(given: RunOptions, elements: int) -> RunJob:
+def _job(given: RunOptions, on: Runtime, elements: int) -> RunJob | MessagesJob:
     """The program of what was given, verified as far as it is a plan."""
-    from ocs_codesign.core.plans import RankProgram
-    from ocs_codesign.interop.lowering.lowering import lower
-    from ocs_codesign.interop.run.launch import RunJob
-
     text, ranks, asked = given.design, given.ranks, given.asked
     plan, barriers = _plan(text, elements * ELEMENT_BYTES, asked)
-    program = plan if isinstance(plan, RankProgram) else lower(plan, in_place=asked["in_place"])
     name = Path(text).name if exists(text) else text
-    if ranks is not None and ranks != program.num_ranks:
-        raise ValueError(f"--ranks is {ranks}, but {name} is for {program.num_ranks} ranks")
-    return RunJob(name, program, elements, barriers, given.seed)
+    job = on.job(name, plan, elements, barriers, given.seed, in_place=asked["in_place"])
+    made: RunJob | MessagesJob = job
+    if ranks is not None and ranks != made.program.num_ranks:
+        raise ValueError(f"--ranks is {ranks}, but {name} is for {made.program.num_ranks} ranks")
+    return made
 
 
 def _plan(text: str, message_bytes: int, asked: dict[str, Any]) -> tuple[Any, tuple[int, ...]]:

@@ -183,7 +183,7 @@ def measure(
             else f"give --ranks, the ranks to start, or start this with {on.starter}"
         )
     with progress("Measuring"):
-        probes = on.measured(ranks)
+        probes = None if on.measured is None else on.measured(ranks)
     if probes is None:
         return 0
     machine = machine_of_probes(probes)

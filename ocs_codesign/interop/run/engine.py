@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ocs_codesign.core.demand import Demand
     from ocs_codesign.core.plans import RankProgram
     from ocs_codesign.interop.run.launch import Share
+    from ocs_codesign.interop.runtimes.traffic import RankMessages
 
 
 LEAST_TAG_UB = 32_767
@@ -459,7 +460,7 @@ def chunks_held(demand: Demand, host: int, units: int, *, at_first: bool) -> NDA
     return places(first[piece] * units, demand.weight[piece] * units)[1]
 
 
-def chunk_elements(program: RankProgram, elements: int) -> NDArray[np.int64]:
+def chunk_elements(program: RankProgram | RankMessages, elements: int) -> NDArray[np.int64]:
     """Elements of every chunk, int64, when M has so many: M is cut as evenly as integers allow.
 
     Chunk k of the T of M has the elements from floor(k M / T) to floor((k + 1) M / T), so that some

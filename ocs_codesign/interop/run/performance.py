@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ocs_codesign.core.plans import RankProgram
     from ocs_codesign.interop.run.engine import Memory, Place
     from ocs_codesign.interop.run.launch import RunJob, Share
+    from ocs_codesign.interop.runtimes.running import MessagesJob
 
 
 # RunOutcome: what a run of a program on real processes has shown, rank by rank.
@@ -41,10 +42,15 @@ if TYPE_CHECKING:
 DTYPES = ("int64", "float32")
 """What is sent: any 64 bits, and small whole numbers as floats, whose sums are exact."""
 
-PROVES = (
-    "Proves: the program ends under MPI's progress, every send meets its receive, and data and "
-    "sums are right."
-)
+PROVES = {
+    "mpi": "Proves: the program ends under MPI's progress, every send meets its receive, and data "
+    "and sums are right.",
+    "torch": "Proves: the messages end under gloo's progress, every send meets its receive, and "
+    "data and sums are right.",
+    "jax": "Proves: the permutations that JAX compiles end, and data and sums are right.",
+}
+"""By the runtime that has run it."""
+
 PROVES_NOT = (
     "Not proven: time, contention, the order of transfers on a link, the order of memory accesses "
     "of a GPU."
@@ -54,7 +60,7 @@ PROVES_NOT = (
 @final
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first element of a rank's output that is not what MPI has there.
+    """The first element of a rank's output that is not what is right there.
 
     ``element`` counts within ``chunk``, which counts through the demand; ``holds`` is the chunk
     that the program brought there, -1 for none and -2 for a sum of different ones.
@@ -89,28 +95,30 @@ class RankResult:
 
     @property
     def is_equal(self) -> bool:
-        """Whether its output is MPI's, bit by bit."""
+        """Whether its output is right, bit by bit."""
         return self.difference is None and self.fault is None and len(self.wall_s) == len(DTYPES)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class RunOutcome:
-    """A run of a job: which collective of MPI it was compared with, and the result of every rank.
+    """A run of a job: which collective it was compared with, and the result of every rank.
 
-    ``num_empty`` of ``num_chunks`` chunks have no elements; ``library`` is the MPI that ran it.
+    ``num_empty`` of ``num_chunks`` chunks have no elements; ``library`` is what ran it, and
+    ``runtime`` its name for --on.
     """
 
-    job: RunJob
+    job: RunJob | MessagesJob
     call: str
     library: str
     num_chunks: int
     num_empty: int
     ranks: tuple[RankResult, ...]
+    runtime: str = "mpi"
 
     @property
     def ok(self) -> bool:
-        """Whether every rank has what MPI has."""
+        """Whether every rank has what it was compared with."""
         return all(result.is_equal for result in self.ranks)
 
     @property
@@ -132,6 +140,41 @@ class RunOutcome:
 
 LARGEST_NUMBER = 2**10
 """Largest whole number in a float, so that sums of 2^14 ranks are exact."""
+
+
+def drawn(seed: int, rank: int, elements: int, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The input of a rank, and what is in all its buffers first."""
+    dtype, rng = np.dtype(name), np.random.default_rng([seed, rank])
+    if dtype.kind == "f":
+        whole = rng.integers(-LARGEST_NUMBER, LARGEST_NUMBER, elements, endpoint=True)
+        return whole.astype(dtype), np.array([np.nan], dtype=dtype)
+    bounds = np.iinfo(dtype)
+    return (
+        rng.integers(bounds.min, bounds.max, elements, dtype=dtype, endpoint=True),
+        rng.integers(bounds.min, bounds.max, 1009, dtype=dtype, endpoint=True),
+    )
+
+
+def difference_of(
+    got: NDArray[Any],
+    wanted: NDArray[Any],
+    chunks: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    holds: NDArray[np.int64],
+) -> Difference | None:
+    """The first element that differs in a bit, None if there is none.
+
+    Outputs are of ``chunks`` of so many elements, where ``holds`` has come.
+    """
+    bits = np.dtype(f"u{got.itemsize}")
+    different = np.flatnonzero(got.view(bits) != wanted.view(bits))
+    if not len(different):
+        return None
+    first = int(different[0])
+    at, element = chunk_of_element(sizes, first)
+    values = str(got[first]), str(wanted[first])
+    held = int(holds[at]) if at < len(holds) else EMPTY
+    return Difference(*(got.dtype.name, int(chunks[at]), element, *values, held, len(different)))
 
 
 @final
@@ -166,7 +209,8 @@ class Performance:
             return self._told(fault=fault)
         difference = None
         for name in DTYPES:
-            given, rest = self._drawn(np.dtype(name))
+            elements = int(self.share.sizes[self.share.given.chunk].sum())
+            given, rest = drawn(self.seed, self.share.rank, elements, name)
             data = Data.of(self.share, numbers, given, rest)
             self.world.Barrier()
             begin_s = time.perf_counter()
@@ -175,7 +219,10 @@ class Performance:
             if any(self.world.allgather(fault is not None)):
                 return self._told(fault=fault)
             wanted = self._by_mpi(given)
-            difference = difference or self._difference(data.result(), wanted, numbers.result())
+            chunks = self.share.wanted.chunk
+            difference = difference or difference_of(
+                data.result(), wanted, chunks, self.share.sizes[chunks], numbers.result()
+            )
         for communicator in self._communicators:
             communicator.Free()
         return self._told(difference)
@@ -226,19 +273,6 @@ class Performance:
             return str(error)
         return None
 
-    def _drawn(self, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The rank's input, and what is in all its buffers first."""
-        elements = int(self.share.sizes[self.share.given.chunk].sum())
-        rng = np.random.default_rng([self.seed, self.share.rank])
-        if dtype.kind == "f":
-            whole = rng.integers(-LARGEST_NUMBER, LARGEST_NUMBER, elements, endpoint=True)
-            return whole.astype(dtype), np.array([np.nan], dtype=dtype)
-        bounds = np.iinfo(dtype)
-        return (
-            rng.integers(bounds.min, bounds.max, elements, dtype=dtype, endpoint=True),
-            rng.integers(bounds.min, bounds.max, 1009, dtype=dtype, endpoint=True),
-        )
-
     def _by_mpi(self, given: NDArray[Any]) -> NDArray[Any]:
         """What MPI's own collective makes of the input."""
         from mpi4py import MPI
@@ -251,24 +285,6 @@ class Performance:
             self.call(group, told, given, result, self.even)
             group.Free()
         return result
-
-    def _difference(
-        self, got: NDArray[Any], wanted: NDArray[Any], holds: NDArray[np.int64]
-    ) -> Difference | None:
-        """The first element that differs in a bit, None if there is none."""
-        chunks = self.share.wanted.chunk
-        sizes = self.share.sizes[chunks]
-        bits = np.dtype(f"u{got.itemsize}")
-        different = np.flatnonzero(got.view(bits) != wanted.view(bits))
-        if not len(different):
-            return None
-        first = int(different[0])
-        at, element = chunk_of_element(sizes, first)
-        values = str(got[first]), str(wanted[first])
-        held = int(holds[at]) if at < len(holds) else EMPTY
-        return Difference(
-            *(got.dtype.name, int(chunks[at]), element, *values, held, len(different))
-        )
 
 
 def _messages(counts: list[int]) -> str:

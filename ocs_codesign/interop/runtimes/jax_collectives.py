@@ -85,20 +85,22 @@ def _part(traffic: RankMessages, row: int) -> slice:
     return slice(int(traffic.start[row]), int(traffic.start[row + 1]))
 
 
-def performed(traffic: RankMessages, given: Any, axis: Any, elements: int, op: str = "add") -> Any:
-    """The flat output of a rank, whose flat input is ``given``; ``elements`` as of ``sizes``."""
+def performed(
+    traffic: RankMessages, given: Any, axis: Any, sizes: NDArray[np.int64], op: str = "add"
+) -> Any:
+    """The flat output of a rank, whose flat input is ``given``; ``sizes`` are those of chunks.
+
+    Ranks that are given less, or want less, than others have padding behind.
+    """
     import jax
     import jax.numpy as jnp
 
-    sizes, none = traffic.sizes(elements), traffic.most_slots
-    width, mine = max(int(sizes.max()), 1), jax.lax.axis_index(axis)
-    places = [_slots(traffic, which) for which in (traffic.given, traffic.wanted)]
-    (first, first_sizes), (last, last_sizes) = (
-        (slots, sizes[chunks[0]] if len(chunks[0]) else sizes[:0]) for slots, chunks in places
-    )
-    rows = _cut(given, first_sizes, width)
+    none, width = traffic.most_slots, max(int(sizes.max(initial=0)), 1)
+    mine = jax.lax.axis_index(axis)
+    first, last = (_Rows.of(traffic, each, sizes) for each in (traffic.given, traffic.wanted))
     buffer = jnp.zeros((none + 1, width), given.dtype)
-    buffer = buffer.at[jnp.asarray(first)[mine]].set(rows, mode="drop")
+    rows = first.cut(given, mine, width)
+    buffer = buffer.at[jnp.asarray(first.slot)[mine]].set(rows, mode="drop")
     for step in tables_of(traffic):
         came = []
         longest = max(source.shape[1] for source in step.source)
@@ -114,38 +116,58 @@ def performed(traffic: RankMessages, given: Any, axis: Any, elements: int, op: s
             if step.copies is not None:
                 where = jnp.asarray(step.copies[place])[mine]
                 buffer = buffer.at[where].set(message, mode="drop")
-    return _joined(buffer[jnp.asarray(last)[mine]], last_sizes)
+    return last.joined(buffer[jnp.asarray(last.slot)[mine]], mine)
 
 
-def _slots(
-    traffic: RankMessages, chunks_of: Any
-) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
-    """Slots of what every rank has, or wants, and the chunks in them."""
-    chunks = [chunks_of(rank) for rank in range(traffic.num_ranks)]
-    slots = [np.searchsorted(traffic.slots_of(rank), each) for rank, each in enumerate(chunks)]
-    return np.stack(slots).astype(np.int32), chunks
+class _Rows(NamedTuple):
+    """Of every rank the slots of what it has, or wants, with first elements and sizes, int32.
 
+    A rank with fewer chunks than others has empty ones behind, in no slot. ``total`` is the longest
+    of all inputs, or outputs.
+    """
 
-def _cut(flat: Any, sizes: NDArray[np.int64], width: int) -> Any:
-    """A row for every chunk, as wide as the widest; what is behind a shorter one does not count."""
-    import jax.numpy as jnp
+    slot: NDArray[np.int32]
+    start: NDArray[np.int32]
+    size: NDArray[np.int32]
+    total: int
 
-    if (sizes == width).all():
-        return flat.reshape(len(sizes), width)
-    start = starts_of(sizes)[:-1].astype(np.int32)
-    return jnp.pad(flat, (0, width))[start[:, None] + jnp.arange(width, dtype=jnp.int32)]
+    @classmethod
+    def of(cls, traffic: RankMessages, chunks_of: Any, sizes: NDArray[np.int64]) -> _Rows:
+        chunks = [chunks_of(rank) for rank in range(traffic.num_ranks)]
+        shape = (len(chunks), max(map(len, chunks)))
+        slot = np.full(shape, traffic.most_slots + 1, dtype=np.int32)
+        start, size = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int32)
+        for rank, each in enumerate(chunks):
+            slot[rank, : len(each)] = np.searchsorted(traffic.slots_of(rank), each)
+            start[rank, : len(each)] = starts_of(sizes[each])[:-1]
+            size[rank, : len(each)] = sizes[each]
+        return cls(slot, start, size, int(size.sum(1).max(initial=0)))
 
+    def _places(self, mine: Any, width: int) -> tuple[Any, Any]:
+        """The elements of rows in what is flat, and which of them count."""
+        import jax.numpy as jnp
 
-def _joined(rows: Any, sizes: NDArray[np.int64]) -> Any:
-    """The chunks of rows behind each other."""
-    import jax.numpy as jnp
+        place = jnp.arange(width, dtype=jnp.int32)
+        start, size = (jnp.asarray(each)[mine][:, None] for each in (self.start, self.size))
+        return start + place, place < size
 
-    if (sizes == rows.shape[1]).all():
-        return rows.reshape(-1)
-    total, place = int(sizes.sum()), jnp.arange(rows.shape[1], dtype=jnp.int32)
-    start = starts_of(sizes)[:-1].astype(np.int32)[:, None]
-    where = jnp.where(place < sizes[:, None].astype(np.int32), start + place, total)
-    return jnp.zeros(total, rows.dtype).at[where].set(rows, mode="drop")
+    def cut(self, flat: Any, mine: Any, width: int) -> Any:
+        """A row for every chunk; what is behind a shorter one does not count."""
+        import jax.numpy as jnp
+
+        if (self.size == width).all():
+            return flat.reshape(self.slot.shape[1], width)
+        return jnp.pad(flat, (0, width))[self._places(mine, width)[0]]
+
+    def joined(self, rows: Any, mine: Any) -> Any:
+        """The chunks of rows behind each other."""
+        import jax.numpy as jnp
+
+        if (self.size == rows.shape[1]).all():
+            return rows.reshape(-1)
+        place, counts = self._places(mine, rows.shape[1])
+        where = jnp.where(counts, place, self.total)
+        return jnp.zeros(self.total, rows.dtype).at[where].set(rows, mode="drop")
 
 
 @final
@@ -207,7 +229,7 @@ class JaxCollectives:
         traffic = self._traffic("allgather", axis, x.nbytes * size)
         if traffic is None or not x.size:
             return jax.lax.all_gather(x, axis, tiled=True)
-        flat = performed(traffic, x.reshape(-1), axis, x.size)
+        flat = performed(traffic, x.reshape(-1), axis, traffic.sizes(x.size))
         return flat.reshape(size * x.shape[0], *x.shape[1:])
 
     def _psum_scatter(self, x: Any, axis: Any) -> Any:
@@ -218,7 +240,7 @@ class JaxCollectives:
         traffic = self._traffic("reduce-scatter", axis, x.nbytes)
         if traffic is None or not x.size:
             return jax.lax.psum_scatter(x, axis, tiled=True)
-        flat = performed(traffic, x.reshape(-1), axis, x.size // size)
+        flat = performed(traffic, x.reshape(-1), axis, traffic.sizes(x.size // size))
         return flat.reshape(x.shape[0] // size, *x.shape[1:])
 
     def _psum(self, x: Any, axis: Any) -> Any:
@@ -227,7 +249,7 @@ class JaxCollectives:
         traffic = self._traffic("allreduce", axis, x.nbytes)
         if traffic is None or not x.size:
             return jax.lax.psum(x, axis)
-        return performed(traffic, x.reshape(-1), axis, x.size).reshape(x.shape)
+        return performed(traffic, x.reshape(-1), axis, traffic.sizes(x.size)).reshape(x.shape)
 
     def _all_to_all(self, x: Any, axis: Any) -> Any:
         import jax
@@ -237,7 +259,9 @@ class JaxCollectives:
         traffic = self._traffic("alltoall", axis, x.nbytes)
         if traffic is None or not x.size:
             return jax.lax.all_to_all(x, axis, 0, 0, tiled=True)
-        return performed(traffic, x.reshape(-1), axis, x.size // size).reshape(x.shape)
+        return performed(traffic, x.reshape(-1), axis, traffic.sizes(x.size // size)).reshape(
+            x.shape
+        )
 
 
 def _check_divides(x: Any, size: int) -> None:

@@ -18,7 +18,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from ocs_codesign.interop.runtimes.moves import execute, moves_for, packed, put
 from ocs_codesign.interop.runtimes.shelf import shelves_of
-from ocs_codesign.interop.runtimes.torch_wire import OcsWork, TorchWire, Worker, done
+from ocs_codesign.interop.runtimes.torch_wire import TAGS, OcsWork, TorchWire, Worker, done
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,6 @@ NAME = "ocs"
 PLANS = "OCS_PLANS"
 """The variable with the paths of books and designs."""
 
-TAGS = 2**20
 OURS = "schedule"
 _LOG = logging.getLogger("ocs_codesign")
 _SHELVES: dict[int, Shelf] = {}

@@ -12,18 +12,27 @@ import sys
 from datetime import timedelta
 from multiprocessing.connection import wait
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
 from ocs_codesign.interop.run.launch import TASK, leave
 from ocs_codesign.interop.run.measuring import Probes, probe
+from ocs_codesign.interop.run.performance import DTYPES, drawn
+from ocs_codesign.interop.runtimes.moves import execute, moves_of, packed, put
+from ocs_codesign.interop.runtimes.running import RankData, outcome_of
+from ocs_codesign.interop.runtimes.torch_wire import TAGS, TorchWire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from ocs_codesign.interop.run.performance import RunOutcome
+    from ocs_codesign.interop.runtimes.running import MessagesJob
 
 
 class JoinedRank(NamedTuple):
@@ -40,10 +49,22 @@ class JoinedRank(NamedTuple):
             dist.PrefixStore(name, self.store), self.rank, self.size, self.limit
         )
 
+    def gathered(self, name: str, own: object) -> list[Any]:
+        """What every rank gives under a name."""
+        self.store.set(f"{name}/{self.rank}", pickle.dumps(own))
+        keys = [f"{name}/{each}" for each in range(self.size)]
+        self.store.wait(keys, self.limit)
+        return [pickle.loads(self.store.get(key)) for key in keys]
+
     def part(self) -> None:
         """Wait until no rank needs another: one that ends earlier breaks what is on its way."""
         self.store.set(f"parted/{self.rank}", "1")
         self.store.wait([f"parted/{each}" for each in range(self.size)], self.limit)
+
+
+def library() -> str:
+    """What runs here."""
+    return f"PyTorch {torch.__version__.partition('+')[0]}, gloo"
 
 
 class GlooPings:
@@ -53,7 +74,7 @@ class GlooPings:
 
     def __init__(self, group: Any) -> None:
         self._group, self.rank, self.size = group, group.rank(), group.size()
-        self.library = f"PyTorch {torch.__version__.partition('+')[0]}, gloo"
+        self.library = library()
 
     def room(self, num_bytes: int) -> Any:
         """A buffer."""
@@ -84,33 +105,66 @@ class GlooPings:
         return found
 
 
-def _probed(ranks: JoinedRank) -> Probes:
+def _probed(ranks: JoinedRank, _: None) -> Probes:
     return probe(GlooPings(ranks.gloo("measure")))
 
 
-WORKS: dict[str, Callable[[JoinedRank], Any]] = {"measure": _probed}
+def _ran(ranks: JoinedRank, task: tuple[MessagesJob, float]) -> RunOutcome:
+    """A job that has so many seconds for every kind of data, on all ranks."""
+    job, limit_s = task
+    mine, group = RankData.of(job, ranks.rank), ranks.gloo("run")
+    moves = moves_of(job.program, ranks.rank, mine.sizes)
+    got, wall_s = [], []
+    for turn, name in enumerate(DTYPES):
+        _, rest = drawn(job.seed, ranks.rank, 0, name)
+        buffer = torch.from_numpy(np.resize(rest, moves.size))
+        put(buffer, moves.given, torch.from_numpy(mine.given(name)))
+        wire = TorchWire(group, buffer, job.name, moves.num_steps, timedelta(seconds=limit_s))
+        group.barrier().wait()
+        begin = perf_counter()
+        execute(moves, buffer, wire, torch.Tensor.add_, turn * moves.num_steps, TAGS)
+        wall_s.append(perf_counter() - begin)
+        total = sum(hi - lo for lo, hi in moves.wanted)
+        got.append(packed(buffer, moves.wanted, total, wire).numpy())
+    results = ranks.gathered("result", mine.result(got, wall_s))
+    return outcome_of(job, results, library(), "torch")
 
 
-def joined(work: str, limit_s: float) -> Any:
-    """The answer of rank 0 of torchrun's processes, None on the others."""
+WORKS: dict[str, Callable[[JoinedRank, Any], Any]] = {"measure": _probed, "run": _ran}
+
+
+def joined(work: str, limit_s: float, make: Callable[[int], object]) -> tuple[int, Any]:
+    """This rank of torchrun's, and what it makes of the task that rank 0 makes."""
     limit = timedelta(seconds=limit_s)
     store, rank, size = next(dist.rendezvous("env://", timeout=limit))
     ranks = JoinedRank(dist.PrefixStore("ocs-codesign", store), rank, size, limit)
-    answer = WORKS[work](ranks)
+    told: tuple[object, ...] = ()
+    try:
+        if not rank:
+            told = (make(size),)
+    finally:
+        if not rank:  # whatever is wrong, the others wait to be told
+            ranks.store.set("task", pickle.dumps(told))
+    ranks.store.wait(["task"], limit)
+    told = pickle.loads(ranks.store.get("task"))
+    if not told:
+        return rank, None
+    answer = WORKS[work](ranks, *told)
     ranks.part()
-    return None if rank else answer
+    return rank, answer
 
 
 def main(directory: Path) -> int:
     """Fork the ranks of a task; the exit code of the first that fails, which ends them all."""
-    ranks, work, limit_s = pickle.loads((directory / TASK).read_bytes())
+    ranks, work, limit_s, task = pickle.loads((directory / TASK).read_bytes())
     torch.set_num_threads(1)
     forking = multiprocessing.get_context("fork")
     processes = []
     for rank in range(ranks):
         store = dist.FileStore(str(directory / "store"), ranks)
         own = JoinedRank(store, rank, ranks, timedelta(seconds=limit_s))
-        processes.append(forking.Process(target=_rank, args=(own, work, directory)))
+        given = (own, work, task, directory)
+        processes.append(forking.Process(target=_rank, args=given, daemon=True))
     for process in processes:
         process.start()
     left: dict[Any, Any] = {process.sentinel: process for process in processes}
@@ -124,12 +178,12 @@ def main(directory: Path) -> int:
     return 0
 
 
-def _rank(ranks: JoinedRank, work: str, directory: Path) -> None:
+def _rank(ranks: JoinedRank, work: str, task: Any, directory: Path) -> None:
     """One rank; rank 0 leaves the answer, or why a work cannot be done."""
     code = 0
     try:
         try:
-            answer = WORKS[work](ranks)
+            answer = WORKS[work](ranks, task)
         except ValueError as error:
             answer = str(error)
         if ranks.rank == 0:
@@ -137,7 +191,8 @@ def _rank(ranks: JoinedRank, work: str, directory: Path) -> None:
         ranks.part()
     except Exception as error:
         told = " ".join(str(error).split())
-        sys.stderr.write(f"Error: rank {ranks.rank}: {type(error).__name__}: {told}\n")
+        who = "" if told.startswith("rank ") else f"rank {ranks.rank}: {type(error).__name__}: "
+        sys.stderr.write(f"Error: {who}{told}\n")
         sys.stderr.flush()
         code = 1
     os._exit(code)  # groups that are taken down one by one wait for each other

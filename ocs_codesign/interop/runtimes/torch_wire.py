@@ -15,6 +15,7 @@ import torch.distributed as dist
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+TAGS = 2**20
 BROKEN = 1
 """Exit code of a rank that nobody can tell by an exception."""
 

@@ -73,6 +73,16 @@ class RankMessages:
         return int(self.step[-1]) + 1 if len(self.step) else 0
 
     @property
+    def num_operations(self) -> int:
+        """Sends and receives of all ranks."""
+        return 2 * len(self.step)
+
+    @property
+    def in_place(self) -> bool:
+        """Input and output are never parts of one buffer that others see."""
+        return False
+
+    @property
     def most_slots(self) -> int:
         """The most chunks that a rank ever holds."""
         return int(np.diff(self.slot_start).max(initial=0))
