@@ -21,12 +21,12 @@ LINES = {
     "circuits": 9_160,
     "fabric": 17_944,
     "jobs": 16_447,
-    "interop": 15_328,
-    "faces": 23_567,
+    "interop": 15_346,
+    "faces": 23_578,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 63_295
+MAX_LINES_OF_TESTS = 63_312
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import runpy
 import sys
 from fractions import Fraction
@@ -19,6 +20,7 @@ from ocs_codesign.core.network import Network
 from ocs_codesign.core.networks.builders import star
 from ocs_codesign.core.plans import Book, Page
 from ocs_codesign.core.schedule import Schedule
+from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.interop.lowering.lowering import lower
 from ocs_codesign.interop.runtimes.rounds import rounds_of
@@ -181,6 +183,21 @@ def test_pages_are_chosen_by_size(tmp_path):
     assert shelf.page("allreduce", 65536).text == "allreduce (page 64 KiB)"
     assert shelf.page("allgather", 9) is None
     assert shelf.digest() != shelves_of(plans[:1])[4].digest()
+
+
+def test_books_name_what_runs_their_pages(tmp_path, capsys):
+    network = star(4, 1)
+    over = made_by("forest", Task(network.topology(), Collective.ALLGATHER, network=network))
+    ring = CLASSIC["ring"].messages("allgather", 4)
+    bruck = CLASSIC["bruck"].messages("allgather", 4)
+    pages = (Page(0, "bruck", bruck), Page(999, "ring", ring), Page(2**20, "f", over.schedule))
+    save_book(Book(network, Fraction(1), Collective.ALLGATHER, pages), tmp_path / "book")
+    assert main(["verify", str(tmp_path / "book"), "--json", "-"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    ranks = ["mpi", "torch", "jax"]
+    assert [each["runs_on"] for each in answer["pages"]] == [ranks, [*ranks, "nccl"], ["mpi"]]
+    assert main(["verify", str(tmp_path / "book")]) == 0
+    assert "mpi, torch, jax, nccl  ring" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("library", ["jax", "torch"])

@@ -199,7 +199,7 @@ made(
     pages=lambda book, witnesses: zip(book.pages, witnesses, strict=True),
 )
 made("book_page", page=lambda pair: pair[0], witness=lambda pair: pair[1])
-made("page", sends=lambda page: _sends(page))
+made("page", sends=lambda page: _sends(page), runs_on=lambda page: _runs_on(page))
 
 
 def _sizes_bytes(book: Book, machine: RealMachine | None) -> tuple[int, ...]:
@@ -245,13 +245,24 @@ def book_sections(
     yield ""
     yield table(
         book.pages,
-        "from=from_bytes:size; steps=plan.num_steps; sends:count || made by=maker",
+        "from=from_bytes:size; steps=plan.num_steps; sends:count | runs on:list || made by=maker",
         sends=_sends,
+        runs_on=_runs_on,
     )
 
 
 def _sends(page: Page) -> int:
     return len(page.plan.step) if isinstance(page.plan, Messages) else page.plan.num_sends
+
+
+def _runs_on(page: Page) -> tuple[str, ...]:
+    """Which runtimes take a page: MPI to run any, the others where they train."""
+    from ocs_codesign.interop.nccl.tuner import is_in_nccl
+    from ocs_codesign.interop.runtimes.shelf import refusal_of
+
+    calls = refusal_of(page.plan) is None
+    own = is_in_nccl(page.plan.collective, page)
+    return ("mpi", *("torch", "jax") * calls, *("nccl",) * own)
 
 
 # A second opinion as an answer: what ASTRA-sim says of a design, beside our clock.

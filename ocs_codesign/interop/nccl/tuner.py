@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from ocs_codesign.core.collective import Collective
     from ocs_codesign.core.plans import Advice, Book, Page
     from ocs_codesign.interop.registry import Contents
 
@@ -149,6 +150,15 @@ def _advised(book: Book, advice: Advice) -> Iterator[tuple[int, tuple[str, str] 
         else:
             algorithm, _, protocol = advice.tuned[at].lower().partition(" ")
             yield begin, (algorithm, protocol) if algorithm else None
+
+
+def is_in_nccl(collective: Collective, page: Page) -> bool:
+    """Whether NCCL has the plan of a page of such a collective, so that its tuner can take it."""
+    of_nccl = COLLECTIVES.get(collective.name)
+    if of_nccl is None or collective.groups is not None:
+        return False
+    algorithm = _algorithm(page)
+    return algorithm is not None and of_nccl in _DOES.get(algorithm, (of_nccl,))
 
 
 def _algorithm(page: Page) -> str | None:

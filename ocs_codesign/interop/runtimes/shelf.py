@@ -110,16 +110,24 @@ def _verified(plan: Any) -> Plan:
     return plan
 
 
-def _runnable(plan: Plan) -> RankMessages:
-    """What goes between ranks; ValueError for what ranks alone cannot do."""
+def refusal_of(plan: Plan) -> str | None:
+    """Why ranks that call collectives cannot run a plan, None if they can."""
     if plan.collective.groups is not None or plan.collective.sizes is not None:
-        raise ValueError(
+        return (
             f"{plan.collective.text} has groups or sizes of its own: give the plan of one group of "
             "equal parts, which every group of as many ranks runs"
         )
     if isinstance(plan, Schedule) and plan.topology.num_nodes > plan.num_hosts:
-        raise ValueError(
+        return (
             "this schedule leads over switches that ranks do not see: give messages between ranks "
             "(a classic scheduler of build or compare)"
         )
+    return None
+
+
+def _runnable(plan: Plan) -> RankMessages:
+    """What goes between ranks; ValueError for what ranks alone cannot do."""
+    refusal = refusal_of(plan)
+    if refusal is not None:
+        raise ValueError(refusal)
     return traffic_of(plan)
