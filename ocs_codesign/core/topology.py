@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 MAX_LINKS = 100_000_000
+_MAX_ENTRIES = 2**29
+"""Of a table of all pairs of nodes, or of all neighbours of each: 1 GB, and nothing else hangs."""
 """Largest number of links a topology may have (800 MB of endpoints)."""
 MAX_STEPS = 2**24
 """Largest number of steps that a schedule may take."""
@@ -377,12 +379,22 @@ def in_neighbours(topology: Topology) -> InNeighbours:
     capacity = np.add.reduceat(speed, first) if len(first) else speed
     count = np.bincount(head, minlength=nodes)
     width = max(1, int(count.max(initial=0)))
+    _check_table(nodes, width, "neighbours")
     column = places(np.zeros(nodes, dtype=np.int64), count)[1]
     table = np.repeat(np.arange(nodes, dtype=np.int32)[:, None], width, axis=1)
     table[head, column] = tail
     capacities = np.zeros((nodes, width), dtype=np.int64)
     capacities[head, column] = capacity
     return InNeighbours(table, capacities)
+
+
+def _check_table(nodes: int, width: int, what: str) -> None:
+    """ValueError if a table of so many entries a node is larger than any that is made."""
+    if nodes * width > _MAX_ENTRIES:
+        raise ValueError(
+            f"a table of {nodes} nodes with {width} {what} each is too large: "
+            f"at most {_MAX_ENTRIES} entries are supported"
+        )
 
 
 def identity_bits(num_nodes: int, first: int, last: int) -> NDArray[np.uint64]:
@@ -399,6 +411,7 @@ def identity_bits(num_nodes: int, first: int, last: int) -> NDArray[np.uint64]:
 def all_distances(topology: Topology) -> NDArray[Any]:
     """Hops from row to column for all pairs, -1 where there is no path; int16 below 2^15 nodes."""
     nodes = topology.num_nodes
+    _check_table(nodes, nodes, "nodes at all distances")
     # Reach sets grow backwards along the transpose so that row v lists what v can reach.
     successors = in_neighbours(topology.transpose()).node
     distances = np.full((nodes, nodes), -1, dtype=np.int16 if nodes < 2**15 else np.int32)

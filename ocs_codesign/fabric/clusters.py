@@ -12,7 +12,7 @@ import numpy as np
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import split_dominated
-from ocs_codesign.core.network import Network
+from ocs_codesign.core.network import MAX_BANDWIDTH, Network
 from ocs_codesign.core.networks.builders import star
 from ocs_codesign.core.networks.servers import ACROSS, CARD, GPU, INNER, OUTER, RAILS, servers
 from ocs_codesign.core.progress import tell_phase
@@ -163,6 +163,12 @@ class Cluster:
             if all((rate / size).denominator == 1 for rate in rates):
                 return name, size
         parts = lcm(*((8 * rate).denominator for rate in rates))
+        if 8 * parts * max(rates) > MAX_BANDWIDTH:
+            least, most = float(min(rates)), float(max(rates))
+            raise ValueError(
+                f"bandwidths from {least:g} to {most:g} B/s are too far apart, or of too many "
+                "digits: all are whole in some unit, and at most 2^40 of it"
+            )
         return f"1/{parts} bps", Fraction(1, 8 * parts)
 
     def questions(self) -> tuple[Question, ...]:

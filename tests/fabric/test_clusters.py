@@ -407,6 +407,7 @@ BAD_FILES = [
     (FILE + "wiring: rail\n", "line 6: wiring is 'rail': it must be 'rails' or 'across'"),
     (FILE + "lost: [server9]\n", "server9 is no server and no NIC"),
     (FILE + "- {ports: 1, port_bandwidth: 1GB/s}\nwiring: across\n", "NICs have 1 and 2 ports"),
+    (FILE.replace("450GB/s", "1e-99GB/s"), "bandwidths from 1e-90 to"),
     ("[]", "a cluster file holds a map of keys to values"),
     (FABRIC, "nothing is said of servers: describe what the hosts"),
     (FABRIC + SERVERS.replace("[2, 3], gpus", "[1, 2], gpus"), "planes 0 to 3 are each of one NIC"),

@@ -19,7 +19,7 @@ import pytest
 
 from ocs_codesign.core import topology
 from ocs_codesign.core.networks.formats import import_network
-from ocs_codesign.core.topology import Topology
+from ocs_codesign.core.topology import Topology, in_neighbours
 from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.formats.graph_files import FORMATS, import_graph
 from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
@@ -127,6 +127,16 @@ def test_commands_refuse_absurd_sizes(monkeypatch, capsys, tmp_path, command):
     assert main(list(command)) == 2
     assert capsys.readouterr().err.startswith("Error: ")
     assert not list(tmp_path.iterdir())
+
+
+def test_tables_of_all_pairs_are_counted_first():
+    """Of neighbours where one node has all, and of distances: neither takes memory first."""
+    nodes = np.arange(2**15)
+    star = Topology(2**15, [*np.zeros_like(nodes), *nodes], [*nodes, *np.zeros_like(nodes)])
+    with pytest.raises(ValueError, match="32768 nodes with 32767 neighbours each is too large"):
+        in_neighbours(star)
+    with pytest.raises(ValueError, match="32768 nodes with 32768 nodes at all distances each"):
+        Topology(2**15, nodes, np.roll(nodes, 1)).distances()
 
 
 HUGE = 10**11

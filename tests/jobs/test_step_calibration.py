@@ -143,6 +143,15 @@ def test_tables_that_are_wrong_are_refused_in_a_sentence(files, capsys, content,
     assert not (files / "mine.yaml").exists()
 
 
+@pytest.mark.parametrize("left", ["parallel:", "parallel: {data: 8, step: }"])
+def test_a_key_without_a_value_leaves_all_to_its_default(files, capsys, left):
+    """YAML reads nothing as null."""
+    (files / "j.yaml").write_text(JOB[: JOB.index("parallel:")] + left + "\n")
+    (files / "m.csv").write_text("data,seconds\n8,1\n8,2\n")
+    told = answer(capsys, "calibrate", "j.yaml", "c.yaml", "m.csv", "--out", "mine.yaml")
+    assert "2 measured steps: three or more" in told
+
+
 def test_a_log_without_steps_and_options_of_machines_are_refused(files, capsys):
     (files / "log").write_text("nothing\n")
     told = answer(capsys, "calibrate", "j.yaml", "c.yaml", "log")

@@ -152,8 +152,9 @@ def with_factors(job: str, factors: dict[str, float]) -> bytes:
     import yaml
 
     value = _without_factors(job)
-    step = value.setdefault("parallel", {}).setdefault("step", {})
-    step["factors"] = {name: float(f"{factor:.4g}") for name, factor in factors.items()}
+    value["parallel"]["step"]["factors"] = {
+        name: float(f"{factor:.4g}") for name, factor in factors.items()
+    }
     if Path(job).suffix.lower() == ".json":
         return (json.dumps(value, indent=1) + "\n").encode()
     text: str = yaml.safe_dump(value, sort_keys=False)
@@ -179,7 +180,10 @@ def _without_factors(job: str) -> dict[str, Any]:
     data = read_limited(Path(job), MAX_JOB_BYTES)
     plain = read_plain_text(data, job, is_json=Path(job).suffix.lower() == ".json")
     value: dict[str, Any] = deepcopy(plain.value)
-    (value.get("parallel") or {}).get("step", {}).pop("factors", None)
+    # A key without a value is a part of which all is left to its default.
+    parallel = value["parallel"] = value.get("parallel") or {}
+    parallel["step"] = {**(parallel.get("step") or {})}
+    parallel["step"].pop("factors", None)
     return value
 
 
@@ -249,13 +253,13 @@ def _rows_of_table(
 def _changed(value: dict[str, Any], cells: dict[str, str]) -> dict[str, Any]:
     """The content of a job file with the cells of a row in their places; empty ones change none."""
     job = deepcopy(value)
-    parallel = job.setdefault("parallel", {})
+    parallel = job["parallel"]
     for key, cell in cells.items():
         if not cell:
             continue
         place = parallel
         if key in StepPart.model_fields:
-            place = parallel.setdefault("step", {})
+            place = parallel["step"]
         elif key in _MODEL_KEYS:
             place = job["model"]
         place[key] = int(cell) if cell.lstrip("-").isdecimal() else cell

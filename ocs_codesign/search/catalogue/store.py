@@ -347,7 +347,8 @@ class Catalogue:
         """Read everything: ValueError if a page, the schema or any checksum is damaged."""
         (answer,), *_ = self._query("PRAGMA integrity_check")
         if answer != "ok":
-            raise ValueError(f"{self.path} is damaged: {answer}")
+            told = str(answer).splitlines()[-1]
+            raise ValueError(f"{self.path} is damaged: {told}")
         strays = self._query(
             "SELECT count(*) FROM entry LEFT JOIN question ON (num_nodes, degree, "
             "question.bidirectional) = (asked_nodes, asked_degree, asked_bidirectional) "
@@ -460,8 +461,9 @@ class Catalogue:
             return self._connection.execute(text, values).fetchall()
         except OverflowError:  # nothing is stored of numbers that SQLite cannot hold
             return []
-        except sqlite3.DatabaseError as error:
-            raise ValueError(f"{self.path} is damaged or not a catalogue: {error}") from None
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            told = " ".join(str(error).split())
+            raise ValueError(f"{self.path} is damaged or not a catalogue: {told}") from None
 
     def _entry(self, row: tuple[Any, ...]) -> Entry:
         try:
