@@ -40,7 +40,7 @@ DATACLASSES = 456
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 220
-OPTION_NAMES = 144
+OPTION_NAMES = 145
 TOP_MODULES = {"__init__.py", "__main__.py", "jax.py", "torch.py"}
 """Those of libraries are imported by their names, as in ``import ocs_codesign.jax``."""
 
