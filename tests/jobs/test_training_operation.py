@@ -59,6 +59,8 @@ def test_goodput_is_that_of_a_drawn_history(hours):
     found = goodput(failures, step)
     rate = 32 / (hours * 3600)
     useful = found.checkpoint_every_s
+    stored = 14 * step.model.num_parameters  # a weight in 2 bytes, it and two moments in 4
+    assert found.checkpoint_s == pytest.approx(stored / 5e9)
     assert useful == pytest.approx(100.0, abs=step.seconds)
     drawn = drawn_share(rate, useful, found.checkpoint_s, 40.0, 4000)
     assert found.share == pytest.approx(drawn, rel=0.03)
