@@ -8,6 +8,7 @@ import tomllib
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from runs import Ran, ended, environment, run_all, shown
@@ -15,7 +16,6 @@ from runs import Ran, ended, environment, run_all, shown
 import ocs_codesign
 from ocs_codesign.faces.answers.declared import records, versioned
 from ocs_codesign.faces.cli import SECTIONS, app
-from ocs_codesign.faces.cli.help_levels import show_rare
 
 _WIDTH = 88
 """Columns of a help text, as many as the page shows."""
@@ -23,6 +23,8 @@ _WIDTH = 88
 _MOST_LINES = 40
 _INSTALL = ("pip install mpi4py", "apt-get install")
 """What commands say where something is missing that not every reader has: MPI, a package."""
+_SAID = ("help_all", "verbose", "quiet")
+"""Options that every command has: the index says so."""
 _OF_SWITCHES = ("control", "rehearse", "switch-agent")
 """Commands whose examples need switches, or may make namespaces."""
 
@@ -39,14 +41,14 @@ def write_command_pages(directory: Path) -> None:
     commands = {
         name: app.get_command(click.Context(app), name) for name in chain(*SECTIONS.values())
     }
-    helps = {}
+    helps: dict[str, _Help] = {}
     for name, command in commands.items():
         if command is None:
             raise ValueError(f"there is no command {name}")
         helps.update(_helps(name, command))
     asked = {
-        f"commands/{name}": [("example", line) for line in _example(name, text)]
-        for name, text in helps.items()
+        f"commands/{name}": [("example", line) for line in _example(name, told.text)]
+        for name, told in helps.items()
         if name.partition(" ")[0] not in _OF_SWITCHES
     }
     printed = run_all(asked, lambda blocks, _: [Ran("\n".join(_ran([line for _, line in blocks])))])
@@ -56,12 +58,13 @@ def write_command_pages(directory: Path) -> None:
         for name in names:
             summary = commands[name].get_short_help_str(200)
             lines = [f"# {name}", "", summary, ""]
-            for inner, text in helps.items():
+            for inner, told in helps.items():
                 if inner.partition(" ")[0] == name:
                     lines += [f"## {inner}", ""] if inner != name else []
-                    lines += ["```text", text, "```", ""]
+                    lines += ["```text", told.text, "```", ""]
                     for ran in printed.get(f"commands/{inner}", ()):
                         lines += ["The example prints:", "", "```text", ran.printed, "```", ""]
+                    lines += _options(inner, told)
             _write(directory / f"{name}.md", "\n".join([*lines, *_json_words(name)]))
             index.append(f"- [{name}]({name}.md): {summary}")
         index += ["", "```{toctree}", ":hidden:", "", *names, "```", ""]
@@ -82,14 +85,44 @@ def _json_words(command: str) -> list[str]:
     return lines if found else []
 
 
-def _helps(name: str, command: click.Command) -> dict[str, str]:
+class _Help(NamedTuple):
+    """What the help of a command says: before its options, and of every one, rare ones last.
+
+    Of an option there are its names with what it takes, and its text.
+    """
+
+    text: str
+    common: list[tuple[str, str]]
+    rare: list[tuple[str, str]]
+
+
+def _helps(name: str, command: click.Command) -> dict[str, _Help]:
     """The help of a command, or of each in a group."""
     if isinstance(command, click.Group):
         inner = {f"{name} {each}": value for each, value in command.commands.items()}
         return {each: text for full in inner for each, text in _helps(full, inner[full]).items()}
-    show_rare(command)
     context = click.Context(command, info_name=f"ocs-codesign {name}", terminal_width=_WIDTH)
-    return {name: command.get_help(context)}
+    text = command.get_help(context).partition("\nOptions:\n")[0].rstrip()
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    told: tuple[list[tuple[str, str]], list[tuple[str, str]]] = ([], [])
+    for each in options:
+        is_rare, each.hidden = each.hidden, False
+        record, each.hidden = each.get_help_record(context), is_rare
+        if record is not None and each.name not in _SAID:
+            told[is_rare].append(record)
+    return {name: _Help(text, *told)}
+
+
+def _options(name: str, told: _Help) -> list[str]:
+    """Every option with an anchor, those that are rarely used last."""
+    lines = [f"```{{program}} ocs-codesign {name}", "```", ""]
+    for title, options in (("Options", told.common), ("Rarely used", told.rare)):
+        lines += [f"**{title}**", ""] if options else []
+        for names, text in options:
+            escaped = re.sub(r"([\\`*_<\[\]])", r"\\\1", text)
+            marked = re.sub(r"(?<![\w-])(--?[a-z][\w-]*)", r"`\1`", escaped)
+            lines += [f"```{{option}} {names}", marked, "```", ""]
+    return lines
 
 
 def _example(name: str, text: str) -> list[str]:

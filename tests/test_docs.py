@@ -14,6 +14,7 @@ import pytest
 import runs
 from folders import ROOT
 
+from ocs_codesign.faces.cli.help_levels import RARE
 from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
 
 DOCS = ROOT / "docs"
@@ -152,6 +153,19 @@ def test_blocks_of_a_page_run_once_in_one_directory_and_are_kept(tmp_path, monke
 
 
 @pytest.mark.slow
+def test_every_option_has_an_anchor_the_common_ones_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "run_all", lambda *_: {})
+    pages.write_command_pages(tmp_path)
+    frontier = (tmp_path / "frontier.md").read_text(encoding="utf-8")
+    common, rare = frontier.split("**Rarely used**")
+    assert "{option} -n, --nodes RANGE" in common
+    assert "{option} --solver [highs|gurobi]" in rare
+    told = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("*.md"))
+    anchored = re.findall(r"^```\{option\} (?:-\w, )?(--[\w-]+)", told, re.M)
+    assert {*RARE, "--nodes", "--json"} <= set(anchored)
+    assert len(anchored) > 600
+
+
 def test_pictures_of_a_block_come_in_both_looks(tmp_path):
     draw = "from matplotlib.figure import Figure\nFigure((2, 1)).savefig('line.png')\n"
     (ran,) = runs.run_blocks([("python", draw)], tmp_path)
