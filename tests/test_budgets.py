@@ -19,14 +19,14 @@ LINES = {
     "schedules": 23_347,
     "search": 8_458,
     "circuits": 9_160,
-    "fabric": 17_950,
+    "fabric": 18_072,
     "jobs": 16_451,
     "interop": 15_346,
-    "faces": 23_578,
+    "faces": 23_592,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 63_357
+MAX_LINES_OF_TESTS = 63_382
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

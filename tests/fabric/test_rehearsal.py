@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from ocs_codesign.fabric.rehearsal.jobs import jobs_of
 from ocs_codesign.fabric.rehearsal.network import ends_of, ways_of
 from ocs_codesign.faces.cli import main
 from ocs_codesign.faces.web.report.report import write_bundle
+from ocs_codesign.interop.run import launch
 
 
 def played(jobs, ways):
@@ -105,6 +108,13 @@ def test_faults_are_checked_first(tmp_path, capsys):
         assert "give a bundle, or --down alone" in capsys.readouterr().err
 
 
+def test_mpi_that_is_missing_is_said_first(tmp_path, monkeypatch, capsys):
+    bundle = written(small_deployment(), tmp_path / "bundle")
+    monkeypatch.setattr(launch, "find_spec", lambda _: None)
+    assert main(["rehearse", str(bundle), "--mpi"]) == 2
+    assert "mpi4py is missing: pip install mpi4py" in capsys.readouterr().err
+
+
 def lacking():
     """What this machine lacks for rehearsals, by the probe that the product asks."""
     try:
@@ -148,7 +158,7 @@ def test_a_bundle_keeps_its_rehearsal_which_is_checked(what, tmp_path):
     told = {"format": "ocs-codesign rehearsal", "version": 1, "ok": True, "configuration": "ring"}
     told |= {"message_bytes": 64, "slower": 1, "neighbours": "valid", "left_behind": 0}
     told |= {"collectives": [collective | {"simulated_seconds": 1.0}], "circuits": circuits}
-    told |= {"change": None, "faults": []}
+    told |= {"change": None, "faults": [], "mpi": []}
     if what is not None:
         CHANGED[what][0](told)
         write_with_report(deployment, tmp_path / "bundle", lambda *_: "", told)
@@ -226,6 +236,21 @@ def test_a_change_under_traffic_loses_nothing_and_its_fabric_can_be_controlled(t
             assert bool(json.loads(capsys.readouterr().out)["commands"]) == bool(number)
         assert main(["rehearse", "--down"]) == 0
         assert "processes ended" in capsys.readouterr().out
+
+
+@pytest.mark.rehearsal
+@pytest.mark.skipif("lacking() is not None", reason="this machine cannot rehearse")
+def test_mpi_goes_by_the_circuits(tmp_path, capsys):
+    small = fabric(5, [[8]] * 2, spares=2, spare_hosts=1)
+    bundle = written(deploy(small, named(("ring", "BiRing(2, 4)"))), tmp_path / "bundle")
+    faults = ["--fault", "host:h3", "--repair"]  # then a rank is on a spare host
+    words = ["rehearse", str(bundle), "-m", "20kB", "--slower", "5000", "--mpi", *faults]
+    code, (out, err) = main(words), capsys.readouterr()
+    if find_spec("mpi4py") is None or shutil.which("mpirun") is None:
+        assert (code, "is missing: " in err) == (2, True)
+    else:
+        assert code == 0
+        assert "over MPI: allreduce equal to MPI's own bit by bit" in out
 
 
 @pytest.mark.rehearsal

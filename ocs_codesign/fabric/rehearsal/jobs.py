@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.rehearsal.network import LinkWay
 
 
+def words_of(schedule: Schedule, message_bytes: int) -> int:
+    """Words of 8 bytes in a chunk."""
+    units = max(demand.message_units for demand in schedule.demands) * schedule.chunks_per_unit
+    return max(1, message_bytes // units // 8)
+
+
 def jobs_of(
     schedule: Schedule, ways: Sequence[LinkWay], message_bytes: int, alpha_s: float
 ) -> tuple[list[HostJob], int]:
     """What every rank does, and the bytes of a chunk: words of 8 bytes, exact sums modulo 2^64."""
-    units = max(demand.message_units for demand in schedule.demands) * schedule.chunks_per_unit
-    words = max(1, message_bytes // units // 8)
+    words = words_of(schedule, message_bytes)
     columns = (schedule.step, schedule.link, schedule.item, schedule.lo, schedule.hi)
     phase = np.zeros(schedule.num_sends, int) if schedule.phase is None else schedule.phase
     tail, head = schedule.topology.tail, schedule.topology.head

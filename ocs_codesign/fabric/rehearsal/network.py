@@ -110,7 +110,7 @@ class EmulatedFabric:
         self.pause_s = max(0.05, 4 * 1514 / rate_Bps)
         self.pids: dict[str, int] = {}
         self.pipes: dict[int, Connection] = {}
-        spaces = [*(self._host(h) for h in self.hosts), *(f"s-{name}" for name in self.switches)]
+        spaces = [*(self.space(h) for h in self.hosts), *(f"s-{name}" for name in self.switches)]
         batch(["ip"], (f"netns add {name}" for name in spaces))
         home = os.open("/proc/self/ns/net", os.O_RDONLY)
         for name in spaces:
@@ -122,13 +122,14 @@ class EmulatedFabric:
         self.start_agents(self.switches)
         for host in self.hosts:
             self.pipes[host], theirs = Pipe()
-            self._forked(self._host(host), partial(serve_host, self._host(host), theirs))
+            self._forked(self.space(host), partial(serve_host, self.space(host), theirs))
             theirs.close()
         self.asks = SwitchFile(("socket", f"{SOCKETS}/{{switch}}.sock"), timeout_s=_PATIENCE).asks(
             self.switches
         )
 
-    def _host(self, host: int) -> str:
+    def space(self, host: int) -> str:
+        """The name of the namespace of a host."""
         return f"h-{self.deployment.fabric.hosts[host]}"
 
     def _lay(self, rate_Bps: float) -> None:  # noqa: N803
@@ -138,19 +139,19 @@ class EmulatedFabric:
         mine: dict[str, list[str]] = {f"s-{name}": [] for name in self.switches}
         shaped: dict[str, list[str]] = {name: [] for name in mine}
         for host in self.hosts:
-            name = self._host(host)
+            name = self.space(host)
             lines.append(
                 f"link add m{host} type veth peer name m0 address {_mac(host)} netns {name}"
             )
             lines.append(f"link set m{host} master mgmt up")
             mine[name] = [
                 "link set lo up",
-                f"address add {_address(host)}/16 dev m0",
+                f"address add {address_of(host)}/16 dev m0",
                 "link set m0 up",
             ]
             shaped[name] = []
         for end in self.ends.values():
-            name, there = self._host(end.host), f"s-{end.switch}"
+            name, there = self.space(end.host), f"s-{end.switch}"
             lines.append(
                 f"link add {end.device} mtu 1500 address {_MAC} netns {name} type veth "
                 f"peer name {end.port} mtu 1500 netns {there}"
@@ -237,17 +238,17 @@ class EmulatedFabric:
         rows: dict[int, list[str]] = {}
         for way in ways:
             rows.setdefault(way.tail, []).append(
-                f"route replace {way.address}/32 dev {way.leaves} src {_address(way.tail)} "
+                f"route replace {way.address}/32 dev {way.leaves} src {address_of(way.tail)} "
                 "rto_min 1000ms"
             )
             rows.setdefault(way.head, []).append(
-                f"neigh replace {_address(way.tail)} lladdr {_mac(way.tail)} dev m0 nud permanent"
+                f"neigh replace {address_of(way.tail)} lladdr {_mac(way.tail)} dev m0 nud permanent"
             )
-        batches((["ip", "-n", self._host(host)], lines) for host, lines in rows.items())
+        batches((["ip", "-n", self.space(host)], lines) for host, lines in rows.items())
 
     def living(self, hosts: Iterable[int]) -> dict[int, Connection]:
         """The pipes of those hosts whose process has not ended."""
-        return {host: self.pipes[host] for host in hosts if self._host(host) in self.pids}
+        return {host: self.pipes[host] for host in hosts if self.space(host) in self.pids}
 
     def asked(self, what: str, rest: Callable[[int], tuple[Any, ...]]) -> dict[int, Any]:
         """What every living host answers."""
@@ -334,5 +335,6 @@ def _mac(host: int) -> str:
     return f"02:01:00:00:{host >> 8:02x}:{host & 255:02x}"
 
 
-def _address(host: int) -> str:
+def address_of(host: int) -> str:
+    """The address of a host on the management network."""
     return f"10.255.{host // 250}.{host % 250 + 1}"

@@ -15,11 +15,13 @@ import numpy as np
 from ocs_codesign.fabric.bundle.read import read_bundle
 from ocs_codesign.fabric.rehearsal.controller import Refused
 from ocs_codesign.fabric.rehearsal.faults import found_failed, killed_on_its_way, repair
+from ocs_codesign.fabric.rehearsal.mpi import over_mpi
 from ocs_codesign.fabric.rehearsal.running import Rehearsal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ocs_codesign.fabric.deployments.deploy import BoundedDesign
     from ocs_codesign.fabric.rehearsal.network import LinkWay
     from ocs_codesign.fabric.rehearsal.running import Ran
 
@@ -38,14 +40,24 @@ class _Asked:
 
     def ran(self) -> dict[str, Ran]:
         """Every collective that is asked for, run; ValueError if what is up has none of them."""
+        return {
+            each.collective.name: self.rehearsal.run(each.design.schedule, self.message)
+            for each in self._chosen()
+        }
+
+    def over_mpi(self) -> list[dict[str, Any]]:
+        """The same collectives over MPI."""
+        return [
+            over_mpi(self.rehearsal, each.collective.name, each.design, self.message)
+            for each in self._chosen()
+        ]
+
+    def _chosen(self) -> list[BoundedDesign]:
         designs = self.rehearsal.made_up().designs
         chosen = [each for each in designs if not self.kinds or each.collective.name in self.kinds]
         if not chosen:
             raise ValueError(f"what is up has no schedule of {' or '.join(self.kinds)}")
-        return {
-            each.collective.name: self.rehearsal.run(each.design.schedule, self.message)
-            for each in chosen
-        }
+        return chosen
 
     def fault(self, fault: str) -> tuple[dict[str, Any], dict[str, Ran]]:
         """What comes of a component that fails in mid-collective, and of runs after its repair."""
@@ -83,6 +95,7 @@ def rehearsed(
     repair: bool,
     to: str | None = None,
     is_drained: bool = True,
+    mpi: bool = False,
 ) -> dict[str, Any]:
     """All of a rehearsal: the answer of the command, in words."""
     begun = time.monotonic()
@@ -105,6 +118,7 @@ def rehearsed(
             row, again = asked.fault(fault)
             runs = again or runs
             answer["faults"].append(row)
+    answer["mpi"] = asked.over_mpi() if mpi else []
     answer["configuration"] = rehearsal.deployment.up
     return answer | _measured(runs, rehearsal.ways)
 

@@ -118,13 +118,12 @@ class Rehearsal:
         ended = self._ended(pipes, faults, max(1.0, 2 * alpha_s))
         is_exact = len(ended) == len(hosts) and all(each[1] == 0 for each in ended.values())
         living = self.fabric.living(ended)
+        is_whole = is_exact and not faults  # else ends of streams would be waited for in the dark
         for pipe in living.values():
-            pipe.send("close" if is_exact else "abort")
+            pipe.send("close" if is_whole else "abort")
         for pipe in living.values():
             pipe.recv()
         after = self.fabric.counters()
-        loads = np.zeros(len(self.ways), dtype=np.int64)
-        np.add.at(loads, schedule.link, (schedule.hi.astype(np.int64) - schedule.lo) * chunk)
         seconds = max((each[2] for each in ended.values()), default=begun) - begun
         delay_s = max((each[3] for each in ended.values()), default=0.0)
         return Ran(
@@ -132,8 +131,8 @@ class Rehearsal:
             seconds=seconds if is_exact and delay_s <= _BUSY * seconds else None,
             simulated_s=self._simulated_s(schedule, message, alpha_s),
             waiting=sorted({*closed, *(link for each in ended.values() for link in each[0])}),
-            loads=loads.tolist(),
-            counted=[_counted(way, before, after) for way in self.ways],
+            loads=loaded_bytes(schedule, chunk),
+            counted=[counted_bytes(way, before, after) for way in self.ways],
         )
 
     def _ended(
@@ -244,7 +243,14 @@ def _port_Bps(deployment: Deployment) -> float:  # noqa: N802
     return float(fabric.cost_model.node_bandwidth_Bps / fabric.num_ports_per_host)
 
 
-def _counted(way: LinkWay, before: dict[int, Any], after: dict[int, Any]) -> int:
+def loaded_bytes(schedule: Schedule, chunk_bytes: int) -> list[int]:
+    """The bytes that a schedule sends by every link."""
+    loads = np.zeros(schedule.topology.num_links, dtype=np.int64)
+    np.add.at(loads, schedule.link, (schedule.hi.astype(np.int64) - schedule.lo) * chunk_bytes)
+    return [int(load) for load in loads]
+
+
+def counted_bytes(way: LinkWay, before: dict[int, Any], after: dict[int, Any]) -> int:
     """Bytes of data on a link by the counters of both its ends, -1 if they differ or are gone."""
     sides = ((way.tail, way.leaves, slice(2, 4)), (way.head, way.arrives, slice(0, 2)))
     found = set()

@@ -45,6 +45,7 @@ class RehearseOptions(OptionGroup):
         "agent:SWITCH, or with --to the controller; repeat it.",
     )
     repair: bool = option("--repair", is_flag=True, help="Repair live as survive --repair says.")
+    mpi: bool = option("--mpi", is_flag=True, help="Then run them over Open MPI by the circuits.")
     out: str | None = option(
         *("--out",),
         type=opt.DIRECTORY,
@@ -76,6 +77,7 @@ def rehearse(given: RehearseOptions = group(RehearseOptions)) -> Answer:
 
     from ocs_codesign.core.quantities import parse_size
     from ocs_codesign.fabric.rehearsal.sandbox import in_namespaces, taken_down
+    from ocs_codesign.interop.run.launch import check_available
 
     if given.down == (given.bundle is not None):
         raise click.UsageError("give a bundle, or --down alone")
@@ -83,6 +85,8 @@ def rehearse(given: RehearseOptions = group(RehearseOptions)) -> Answer:
         ended = taken_down()
         return told("rehearsal.down", {"ended": ended}, [f"{ended} processes ended"])
     _check(given)
+    if given.mpi:
+        check_available()
     asked = {
         "bundle": str(Path(given.bundle).resolve()),
         "kinds": [] if given.collective is None else [given.collective],
@@ -93,6 +97,7 @@ def rehearse(given: RehearseOptions = group(RehearseOptions)) -> Answer:
         "faults": list(given.faults),
         "repair": given.repair,
         "keep": given.keep,
+        "mpi": given.mpi,
     }
     place = None if given.out is None else where_to(given.bundle, given.out, None)
     with progress("Rehearsing"):
@@ -134,7 +139,8 @@ def _record(answer: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
     faults = [{key: row.get(key) for key in keys} for row in answer["faults"]]
     head = {"format": "ocs-codesign rehearsal", "version": 1, "ok": _holds(answer)}
     head |= {"message_bytes": asked["message"], "slower": asked["slower"]}
-    kept = ("configuration", "neighbours", "change", "collectives", "circuits", "left_behind")
+    head |= {"configuration": answer["configuration"], "mpi": answer["mpi"]}
+    kept = ("neighbours", "change", "collectives", "circuits", "left_behind")
     return {**head, **{key: answer[key] for key in kept}, "faults": faults}
 
 
@@ -147,6 +153,7 @@ def _holds(answer: dict[str, Any]) -> bool:
         and not answer["left_behind"]
         and all(each["results_exact"] for each in answer["collectives"])
         and all(row["loaded_bytes"] == row["counted_bytes"] for row in answer["circuits"])
+        and all(each["results_equal"] and each["is_carried"] for each in answer["mpi"])
         and all(fault["named"] and fault["repaired"] is not False for fault in answer["faults"])
     )
 
@@ -195,6 +202,13 @@ def _sections(answer: dict[str, Any]) -> list[Any]:
     sections.append(
         f"bytes as loaded on {equal} of {len(answer['circuits'])} links, by counters of both ends"
     )
+    for each in answer["mpi"]:
+        same = "equal to MPI's own bit by bit" if each["results_equal"] else "not MPI's own"
+        how = "all" if each["is_carried"] else "not all"
+        sections.append(
+            f"over MPI: {each['name']} {same}; {each['carried_bytes']:,} bytes by the circuits, on "
+            f"{how} of them as much as is loaded"
+        )
     if answer["change"] is not None:
         sections += _change_sections(answer["change"])
     for fault in answer["faults"]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 REHEARSAL = "rehearsal.json"
 _KEYS = {
     *("format", "version", "ok", "configuration", "message_bytes", "slower", "neighbours"),
-    *("change", "collectives", "circuits", "faults", "left_behind"),
+    *("change", "collectives", "circuits", "mpi", "faults", "left_behind"),
 }
 _ROWS = {
     "collectives": {"name", "results_exact", "seconds", "simulated_seconds"},
