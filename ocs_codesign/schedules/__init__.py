@@ -34,6 +34,7 @@ __getattr__, __dir__, __all__ = offer(
         "forest.building": "forests",
         "forest.choice": "contenders",
         "forest.optimum": "optimum",
+        "forest.phases": "phased",
         "forest.pipeline": "Pipeline allreduce_optimum allreduce_pipelines",
         "greedy.synthesis": "Synthesis synthesis",
         "paths.certificates": "PathTable Throughput",

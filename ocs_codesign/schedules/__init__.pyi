@@ -25,6 +25,7 @@ from ocs_codesign.schedules.files.designs import save_program as save_program
 from ocs_codesign.schedules.forest.building import forests as forests
 from ocs_codesign.schedules.forest.choice import contenders as contenders
 from ocs_codesign.schedules.forest.optimum import optimum as optimum
+from ocs_codesign.schedules.forest.phases import phased as phased
 from ocs_codesign.schedules.forest.pipeline import Pipeline as Pipeline
 from ocs_codesign.schedules.forest.pipeline import allreduce_optimum as allreduce_optimum
 from ocs_codesign.schedules.forest.pipeline import allreduce_pipelines as allreduce_pipelines

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ocs_codesign.core.collective import Collective
-from ocs_codesign.core.networks.builders import star
+from ocs_codesign.core.network import Network
+from ocs_codesign.core.networks.builders import Cables, star
 from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.text import parse_network
 from ocs_codesign.schedules.exchange.sketches import sketch_on
@@ -61,11 +62,46 @@ def test_hierarchies_of_p2_and_sketches_of_taccl():
     halves = phased_halves(network, Collective.ALLREDUCE, sketch_on(network, ["inside", "rail"]))
     free = [optimum(network, half).inv_rate for half in HALVES]
     assert [half.inv_rate for half in halves] == free[::-1]
+    # DGX-2: odd GPUs send to even ones of the other box, over InfiniBand of their own.
+    assert losses("dgx2(2)", ["inside", "rail", "inside"]) == [1, 1]
     # One GPU of a box does it all: its link has what eight could share.
     one = [["h0>s2", "s2>h8", "h8>s2", "s2>h0"], "inside"]
     with pytest.raises(ValueError, match="h9 has something for h0, and no path leads"):
         losses("h100_rail(2)", one)
     assert losses("h100_rail(2)", ["inside", *one]) == [Fraction(16, 3)] * 2
+
+
+def test_data_are_divided_between_nvlink_and_pcie_as_blink_does():
+    """Eight GPUs on NVLink of 150 in all, and on PCIe of 10 each: nothing less than both."""
+    server, cables = parse_network("dgx1()"), Cables()
+    cables.add(server.tail, server.head, server.bandwidth, 0, 0, both_ways=False)
+    cables.add(np.arange(8), 8 + np.arange(8) // 2, 10, 0, 1)
+    cables.add(np.arange(8, 12), 12 + np.arange(4) // 2, 10, 0, 1)
+    cables.add(np.array([12]), 13, 10, 0, 1)
+    network = cables.network(8, 14, "GB/s")
+    for collective in (Collective.ALLGATHER, Collective("broadcast", root=0)):
+        free = optimum(network, collective).inv_rate
+        told = []
+        for phases in (["inside"], ["outside"], ["inside", "outside"]):
+            found = phased(network, collective, sketch_on(network, phases).phases)
+            assert check_forest(found.forest()) is None
+            told.append(found.inv_rate / free)
+        assert told == [Fraction(16, 15), 16, 1]
+        assert found.shares == (Fraction(15, 16), Fraction(1, 16))
+
+
+def test_hosts_that_no_one_else_reaches_are_covered():
+    """0 and 1 have what 0 had: 2 gets it over one, 3 over the other, 4 once over either."""
+    links = [(0, 1), (1, 0), (0, 2), (0, 4), (1, 3), (1, 4)]
+    back = [(2, 0), (3, 0), (4, 0)]
+    tail, head = np.array([*links, *back]).T
+    network = Network(5, 5, tail, head, np.ones(len(tail), dtype=np.int64))
+    both, one_way, home = np.arange(2), np.arange(2, 6), np.arange(6, 9)
+    found = phased(network, Collective("broadcast", root=0), [both, one_way])
+    assert check_forest(found.forest()) is None
+    assert phased(network, "allgather", [home, both, one_way]).inv_rate >= 4
+    with pytest.raises(ValueError, match="h2 has something for h0"):
+        phased(network, "allgather", [both, one_way])
 
 
 @pytest.mark.parametrize("name", ["broadcast", "reduce"])
@@ -74,7 +110,8 @@ def test_rooted_collectives_keep_to_phases(name):
     wanted = Collective(name, root=4)
     found = phased(network, wanted, sketch_on(network, ["inside", "rail", "inside"]).phases)
     assert check_forest(found.forest()) is None
-    assert found.inv_rate >= optimum(network, wanted).inv_rate
+    # A third of the data over every rail: as fast as a box's links in and out allow.
+    assert found.inv_rate == optimum(network, wanted).inv_rate == Fraction(1, 6)
 
 
 @pytest.mark.parametrize("seed", range(4))

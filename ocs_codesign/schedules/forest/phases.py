@@ -3,15 +3,17 @@
 In a phase whoever has a piece spreads it over the phase's links to hosts of its group, and hosts
 alone pass on to the next phase. Groups are the hosts that the links join, or only those of them
 that have the same place in all groups of later phases: one of a box is enough where another phase
-reaches the rest. Phases may be left out, and the data divided between several such orders.
+reaches the rest; or a piece takes one only of the ways that lead to the same groups, as one of the
+rails between two boxes. Phases may be left out, and the data divided between such orders.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, pairwise
-from math import lcm
+from math import gcd, lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,28 +24,37 @@ from ocs_codesign.core.demand import SUM, demand_of
 from ocs_codesign.core.lp import LinearProgram, solve
 from ocs_codesign.core.lp.exact import exact_vertex
 from ocs_codesign.core.network import Network
+from ocs_codesign.core.networks.builders import as_network
 from ocs_codesign.core.plans import Forest
 from ocs_codesign.core.topology import row_numbers, starts_of
 from ocs_codesign.schedules.forest.spreads import PhaseTrees, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.core.given import NetworkLike
     from ocs_codesign.schedules.exchange.sketches import Sketch
 
 
 MAX_PHASES_LEFT_OUT = 6
 """Phases up to which orders are tried that leave some of them out."""
 
+MAX_PARTS = 64
+"""Parts up to which what a root has is divided between ways that are alike."""
+
 
 class _Use(NamedTuple):
-    """Pieces (bits) that a host spreads in a phase to who is not among the holders (bits)."""
+    """Pieces that a host spreads in a phase so that all of ``gets`` have them; who does before.
+
+    Hosts and pieces are sets of bits. A piece is a part of what is of one root.
+    """
 
     source: int
     holders: int
     pieces: int
+    gets: int
 
 
 class _Placed(NamedTuple):
@@ -128,71 +139,108 @@ class _Links:
         return self.known[key].placed(nodes, self.ids[links])
 
 
-class _Order:
-    """Phases (numbers) in order, with the group of every host in each, and what it takes."""
+class _Followed(NamedTuple):
+    """What hosts spread in every phase, groups that links join one way, what all have then.
 
-    def __init__(self, links: Sequence[_Links], phases: tuple[int, ...], groups: list[Any]) -> None:
-        self.phases, self.groups, self._links = phases, groups, links
+    Of ``parts`` of what a root has each goes one of the ways that are alike; 0 if none are.
+    """
 
-    def follow(self, have: list[int]) -> tuple[list[list[_Use]], list[set[int]], list[int]]:
-        """What hosts spread in every phase, groups that links join one way, what all have then."""
-        uses, one_way = [], []
-        for phase, group in zip(self.phases, self.groups, strict=True):
-            used, ways, have = _spread_in(self._links[phase], group, have)
+    uses: list[list[_Use]]
+    one_way: list[set[int]]
+    have: list[int]
+    parts: int
+
+
+class _Order(NamedTuple):
+    """Phases (numbers) in order, with the group of every host in each.
+
+    With ``is_divided`` a piece goes only one of the ways to the same groups of the next phase.
+    """
+
+    links: Sequence[_Links]
+    phases: tuple[int, ...]
+    groups: list[NDArray[Any]]
+    is_divided: bool = False
+
+    def follow(self, have: list[int]) -> _Followed:
+        """Phase after phase from what hosts have first."""
+        uses, one_way, parts = [], [], 0
+        for at, (phase, group) in enumerate(zip(self.phases, self.groups, strict=True)):
+            used, ways = _spread_in(self.links[phase], group, have)
+            if self.is_divided and at + 1 < len(self.phases):
+                used, more = _one_of_alike(used, self.groups[at + 1])
+                parts = lcm(parts, more) if parts and more else max(parts, more)
+            have = _after(used, have)
             uses.append(used)
             one_way.append(ways)
-        return uses, one_way, have
+        return _Followed(uses, one_way, have, parts)
 
-    def placed(self, have: list[int]) -> list[_Placed]:
+    def placed(self, followed: _Followed) -> list[_Placed]:
         """The trees of all phases, one after the other."""
-        uses, one_way, _ = self.follow(have)
-        rows = zip(self.phases, self.groups, uses, one_way, strict=True)
+        rows = zip(self.phases, self.groups, followed.uses, followed.one_way, strict=True)
         return [
             tree
             for at, group, used, ways in rows
-            for tree in self._links[at].spread(group, used, ways)
+            for tree in self.links[at].spread(group, used, ways)
         ]
 
 
 def _spread_in(
     links: _Links, group: NDArray[np.int64], have: list[int]
-) -> tuple[list[_Use], set[int], list[int]]:
-    """Who spreads what in one phase, groups that links join one way only, what hosts have then."""
+) -> tuple[list[_Use], set[int]]:
+    """Who spreads what in one phase, and groups that links join one way only."""
     order = np.argsort(group, kind="stable")
     uses: list[_Use] = []
     one_way: set[int] = set()
-    after = list(have)
     for hosts in np.split(order, starts_of(np.bincount(group))[1:-1]):
         members = hosts.tolist()
         every = _union(have[host] for host in members)
         if len(members) < 2 or not every:
             continue
-        inside = set(members)
-        reach = None
+        inside, everyone = set(members), _union(1 << host for host in members)
+        is_apart = sum(have[host].bit_count() for host in members) == every.bit_count()
         if any(links.reached(members[0], inside, back=back) != inside for back in (False, True)):
             one_way.add(int(group[members[0]]))
             reach = {
                 host: _union(1 << to for to in links.reached(host, inside)) for host in members
             }
-        elif sum(have[host].bit_count() for host in members) == every.bit_count():
-            uses += [_Use(host, 1 << host, have[host]) for host in members if have[host]]
-            for host in members:
-                after[host] = every
-            continue
-        for holders, pieces in _classes(members, have, every):
-            for use in _shared_out(members, holders, pieces, reach):
-                uses.append(use)
-                gets = _union(1 << host for host in members) if reach is None else reach[use.source]
-                for host in members:
-                    after[host] |= use.pieces if gets >> host & 1 else 0
-    return uses, one_way, after
+            for holders, pieces in _classes(members, have, every):
+                uses += _covering(holders, pieces, reach)
+        elif is_apart:
+            uses += [_Use(host, 1 << host, have[host], everyone) for host in members if have[host]]
+        else:
+            for holders, pieces in _classes(members, have, every):
+                if holders != everyone:
+                    uses += _shared_out(holders, pieces, everyone)
+    return uses, one_way
 
 
-def _union(masks: Iterator[int]) -> int:
+def _union(masks: Iterable[int]) -> int:
     found = 0
     for mask in masks:
         found |= mask
     return found
+
+
+def _bits(mask: int) -> list[int]:
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found
+
+
+def _after(uses: Sequence[_Use], have: list[int]) -> list[int]:
+    """What hosts have after a phase."""
+    told: dict[int, int] = {}
+    for use in uses:
+        told[use.gets] = told.get(use.gets, 0) | use.pieces
+    after = list(have)
+    for gets, pieces in told.items():
+        for host in _bits(gets):
+            after[host] |= pieces
+    return after
 
 
 def _classes(members: list[int], have: list[int], every: int) -> list[tuple[int, int]]:
@@ -208,31 +256,63 @@ def _classes(members: list[int], have: list[int], every: int) -> list[tuple[int,
     return classes
 
 
-def _shared_out(
-    members: list[int], holders: int, pieces: int, reach: dict[int, int] | None
-) -> Iterator[_Use]:
-    """The pieces of one class divided between those of their holders who reach the others."""
-    everyone = _union(1 << host for host in members)
-    gain = {
-        host: ((everyone if reach is None else reach[host]) & ~holders).bit_count()
-        for host in members
-        if holders >> host & 1
-    }
-    most = max(gain.values())
-    sources = [host for host, new in gain.items() if new == most]
-    bits = [bit for bit in range(pieces.bit_length()) if pieces >> bit & 1]
+def _shared_out(holders: int, pieces: int, everyone: int) -> Iterator[_Use]:
+    """The pieces of one class divided between their holders."""
+    sources, bits = _bits(holders), _bits(pieces)
     for at, source in enumerate(sources):
         mine = _union(1 << bit for bit in bits[at :: len(sources)])
-        if mine and most:
-            yield _Use(source, holders, mine)
+        if mine:
+            yield _Use(source, holders, mine, everyone)
+
+
+def _covering(holders: int, pieces: int, reach: dict[int, int]) -> Iterator[_Use]:
+    """The pieces of one class from those of their holders who reach most that none reached yet."""
+    sources = {host: reach[host] for host in _bits(holders)}
+    while any(gets & ~holders for gets in sources.values()):
+        source = max(sources, key=lambda host: (sources[host] & ~holders).bit_count())
+        yield _Use(source, holders, pieces, sources[source])
+        holders |= sources.pop(source)
+
+
+def _one_of_alike(uses: list[_Use], group: NDArray[Any]) -> tuple[list[_Use], int]:
+    """Uses of which every piece takes one only of those that lead to the same groups.
+
+    And in how many parts pieces would have to be cut to load all ways alike; 0 if none are alike.
+    """
+    pieces = [use.pieces for use in uses]
+    if sum(map(int.bit_count, pieces)) == _union(pieces).bit_count():
+        return uses, 0
+    known = {use.gets: frozenset(group[_bits(use.gets)].tolist()) for use in uses}
+    ways: dict[tuple[frozenset[int], int], list[int]] = {}
+    for at, use in enumerate(uses):
+        for bit in _bits(use.pieces):
+            ways.setdefault((known[use.gets], bit), []).append(at)
+    often = Counter(map(tuple, ways.values()))
+    parts = lcm(*(len(each) // gcd(len(each), count) for each, count in often.items()))
+    kept, taken = [0] * len(uses), [0] * len(uses)
+    for (_, bit), each in ways.items():
+        least = min(each, key=taken.__getitem__)
+        taken[least] += 1
+        kept[least] |= 1 << bit
+    rows = zip(uses, kept, strict=True)
+    return [use._replace(pieces=mine) for use, mine in rows if mine], parts
 
 
 class _Loaded(NamedTuple):
-    """An order with its trees: a piece has ``trees`` units, of which links carry ``load``."""
+    """An order with its trees: a piece has ``trees`` units, of all of which links carry ``load``.
+
+    What a root has are ``parts`` pieces.
+    """
 
     placed: list[_Placed]
+    parts: int
     trees: int
     load: NDArray[np.int64]
+
+    @property
+    def units(self) -> int:
+        """Of all that a root has."""
+        return self.parts * self.trees
 
 
 class Phased(NamedTuple):
@@ -251,17 +331,18 @@ class Phased(NamedTuple):
     def forest(self) -> Forest:
         """The trees of all pieces, as one forest of the network."""
         parts = tuple(zip(self.shares, self.orders, strict=True))
-        num_trees = lcm(*((share / order.trees).denominator for share, order in parts))
+        num_trees = lcm(*((share / order.units).denominator for share, order in parts))
         known: dict[tuple[int, ...], int] = {}
         rows: list[tuple[int, int, NDArray[np.int64]]] = []
         for share, order in parts:
-            times = int(share * num_trees / order.trees)
+            times = int(share * num_trees / order.units)
             for piece, cut in _of_pieces(order, known).items():
-                rows += [(piece, times * units, arcs) for units, arcs in _cut_up(cut, order.trees)]
+                root, whole = piece // order.parts, _cut_up(cut, order.trees)
+                rows += [(root, times * units, arcs) for units, arcs in whole]
         rows.sort(key=lambda row: row[0])
         arcs = np.concatenate([arcs for _, _, arcs in rows], axis=1)
         tree = np.repeat(np.arange(len(rows)), [arcs.shape[1] for _, _, arcs in rows])
-        root, units = (np.array([row[at] for row in rows], dtype=np.int64) for at in range(2))
+        roots, units = (np.array([row[at] for row in rows], dtype=np.int64) for at in range(2))
         demand = demand_of(self.collective, self.network.num_hosts)
         weight = np.bincount(demand.root, minlength=self.network.num_hosts)
         lengths = np.array([len(links) for links in known], dtype=np.int64)
@@ -272,7 +353,7 @@ class Phased(NamedTuple):
             is_rank=weight >= 0,
             num_trees=num_trees,
             scale=self.inv_rate * num_trees,
-            root=root,
+            root=roots,
             multiplicity=units,
             tree=tree,
             tail=arcs[0],
@@ -282,10 +363,6 @@ class Phased(NamedTuple):
             path_start=starts_of(lengths),
             link=np.array([link for links in known for link in links], dtype=np.int64),
         )
-
-
-def _pieces_of(mask: int) -> list[int]:
-    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
 
 
 def _overlaps(placed: _Placed) -> Iterator[tuple[_Use, int, int, NDArray[np.int64]]]:
@@ -312,7 +389,7 @@ def _overlaps(placed: _Placed) -> Iterator[tuple[_Use, int, int, NDArray[np.int6
                 yield use, first - low, last - low, arcs
 
 
-def _loaded(network: Network, placed: list[_Placed]) -> _Loaded:
+def _loaded(network: Network, placed: list[_Placed], parts: int) -> _Loaded:
     trees = lcm(*(one.trees.trees for one in placed))
     load = np.zeros(network.num_links, dtype=np.int64)
     for one in placed:
@@ -325,7 +402,7 @@ def _loaded(network: Network, placed: list[_Placed]) -> _Loaded:
         for _, low, high, arcs in _overlaps(one):
             for arc in arcs.tolist():
                 load[found.link[found.start[arc] : found.start[arc + 1]]] += times * (high - low)
-    return _Loaded(placed, trees, load)
+    return _Loaded(placed, parts, trees, load)
 
 
 def _of_pieces(order: _Loaded, known: dict[tuple[int, ...], int]) -> dict[int, Any]:
@@ -338,7 +415,7 @@ def _of_pieces(order: _Loaded, known: dict[tuple[int, ...], int]) -> dict[int, A
         table = np.array([trees.tail, trees.head, path], dtype=np.int64)
         for use, low, high, arcs in _overlaps(placed):
             columns = table[:, arcs]
-            pieces = _pieces_of(use.pieces)
+            pieces = _bits(use.pieces)
             for at in range(low // trees.trees, -(-high // trees.trees)):
                 begin = at * trees.trees
                 first, last = max(low, begin) - begin, min(high, begin + trees.trees) - begin
@@ -371,7 +448,9 @@ def phased_halves(network: Network, collective: Collective, sketch: Sketch) -> t
     return tuple(phased(network, half, each) for half, each in zip(halves, orders, strict=False))
 
 
-def phased(network: Network, collective: Collective, phases: Sequence[NDArray[np.int64]]) -> Phased:
+def phased(
+    network: NetworkLike, collective: Collective | str, phases: Sequence[NDArray[np.int64]]
+) -> Phased:
     """The least time of a collective that copies or adds up and keeps to phases, each ids of links.
 
     Phases of a sum are in the order of time. Raises ValueError for what has unequal shards or
@@ -384,46 +463,61 @@ def phased(network: Network, collective: Collective, phases: Sequence[NDArray[np
     >>> found.inv_rate, found.forest().height
     (Fraction(7, 225), 2)
     """
+    network, collective = as_network(network), Collective.parse(collective)
     if collective.sizes is not None or collective.groups is not None:
         raise ValueError("phases are for equal shards of all hosts")
     demand = demand_of(collective, network.num_hosts)
     is_sum = bool((demand.kind == SUM).any())
     in_order = list(phases)[::-1] if is_sum else list(phases)
     links = [_Links(network, ids, is_sum=is_sum) for ids in in_order]
-    have = [0] * network.num_hosts
-    for root in demand.root.tolist():
-        have[root] = 1 << root
-    every = _union(iter(have))
-    full = _Order(links, tuple(range(len(links))), [each.part[: len(have)] for each in links])
-    _check_whole(network, full.follow(have)[2], every, is_sum=is_sum)
-    orders = (order for order in _orders(links, full) if set(order.follow(have)[2]) == {every})
-    made = [_loaded(network, order.placed(have)) for order in orders]
+    roots = demand.root.tolist()
+    have, every = _first(network.num_hosts, roots, 1)
+    groups = [each.part[: len(have)] for each in links]
+    _check_whole(network, _Order(links, tuple(range(len(links))), groups), have, is_sum=is_sum)
+    made = []
+    for order in _orders(links, groups):
+        followed, parts = order.follow(have), 1
+        if set(followed.have) != {every} or (order.is_divided and not followed.parts):
+            continue
+        if 1 < followed.parts <= MAX_PARTS:
+            parts = followed.parts
+            followed = order.follow(_first(len(have), roots, parts)[0])
+        made.append(_loaded(network, order.placed(followed), parts))
     shares, inv_rate = _divided(network, made)
     used = [(share, order) for share, order in zip(shares, made, strict=True) if share]
     kept, taken = zip(*used, strict=True)
     return Phased(network, collective, inv_rate, kept, taken)
 
 
-def _check_whole(network: Network, have: list[int], every: int, *, is_sum: bool) -> None:
-    for host, mask in enumerate(have):
+def _first(num_hosts: int, roots: list[int], parts: int) -> tuple[list[int], int]:
+    """The pieces that hosts have first, and all."""
+    have = [0] * num_hosts
+    for root in roots:
+        have[root] = ((1 << parts) - 1) << parts * root
+    return have, _union(have)
+
+
+def _check_whole(network: Network, full: _Order, have: list[int], *, is_sum: bool) -> None:
+    every = _union(have)
+    for host, mask in enumerate(full.follow(have).have):
         if mask != every:
-            ends = [_pieces_of(every & ~mask)[0], host]
+            ends = [_bits(every & ~mask)[0], host]
             source, target = (network.name(node) for node in (ends[::-1] if is_sum else ends))
             raise ValueError(
                 f"{source} has something for {target}, and no path leads there in these phases"
             )
 
 
-def _orders(links: Sequence[_Links], full: _Order) -> Iterator[_Order]:
-    """Orders that differ: all phases or some, groups whole or of the same places."""
+def _orders(links: Sequence[_Links], joined: Sequence[NDArray[Any]]) -> Iterator[_Order]:
+    """Orders that differ: all phases or some, groups whole, divided or of the same places."""
     count = len(links)
     sizes = range(1, count + 1) if count <= MAX_PHASES_LEFT_OUT else [count]
     seen = set()
     for phases in (each for size in sizes for each in combinations(range(count), size)):
-        whole = [full.groups[phase] for phase in phases]
+        whole = [joined[phase] for phase in phases]
         for groups in (_of_same_places(whole), whole):
             groups = [row_numbers(each) for each in groups]
-            if any(np.bincount(each).max() < 2 for each in groups):
+            if count <= MAX_PHASES_LEFT_OUT and any(np.bincount(e).max() < 2 for e in groups):
                 continue
             key = tuple(
                 (links[at].ids.tobytes(), each.tobytes())
@@ -432,6 +526,7 @@ def _orders(links: Sequence[_Links], full: _Order) -> Iterator[_Order]:
             if key not in seen:
                 seen.add(key)
                 yield _Order(links, phases, groups)
+        yield _Order(links, phases, [row_numbers(each) for each in whole], is_divided=True)
 
 
 def _of_same_places(whole: Sequence[NDArray[Any]]) -> list[NDArray[np.int64]]:
@@ -450,8 +545,8 @@ def _of_same_places(whole: Sequence[NDArray[Any]]) -> list[NDArray[np.int64]]:
 
 def _divided(network: Network, made: Sequence[_Loaded]) -> tuple[list[Fraction], Fraction]:
     """What part of the data every order takes so that the busiest link takes least; that time."""
-    common = lcm(*(one.trees for one in made))
-    loads = np.array([one.load * (common // one.trees) for one in made] + [network.bandwidth])
+    common = lcm(*(one.units for one in made))
+    loads = np.array([one.load * (common // one.units) for one in made] + [network.bandwidth])
     rows = np.unique(loads, axis=1).T
     alone = [max(Fraction(row[at], row[-1]) for row in rows.tolist()) for at in range(len(made))]
     best = alone.index(min(alone))
