@@ -9,8 +9,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from runtime_samples import CASES, bits, inputs_of, planned
+from runtime_samples import CASES, bits, drawn, inputs_of, planned
 from torch_ranks import plans
+
+from ocs_codesign.schedules.classic.registry import CLASSIC
 
 pytestmark = [pytest.mark.runtimes, pytest.mark.filterwarnings("ignore")]
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=11")
@@ -21,8 +23,9 @@ METHODS = {
     "reduce-scatter": "psum_scatter",
     "allreduce": "psum",
     "alltoall": "all_to_all",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
 }
-KNOWN = [name for name in CASES if CASES[name]["plan"]["collective"] in METHODS]
 
 
 def spread(function, ranks, axes=("x",), shape=None, *, check_vma=True):
@@ -55,7 +58,7 @@ def sent_pairs(compiled):
 
 
 @pytest.mark.parametrize("some", [True, pytest.param(False, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", CASES)
 def test_known_bits_and_rounds(name, some):
     import jax
 
@@ -63,7 +66,9 @@ def test_known_bits_and_rounds(name, some):
 
     plan, facts = CASES[name]["plan"], CASES[name]["facts"]
     collectives = ocs_codesign.jax.collective(planned(plan))
-    method = getattr(collectives, METHODS[plan["collective"]])
+    method, root = getattr(collectives, METHODS[plan["collective"]]), plan.get("root")
+    if root is not None:
+        method = partial(method, root=root)
     for run in CASES[name]["runs"]:
         if some and (run["elements"], run["dtype"]) not in ((7, "int64"), (1000, "float32")):
             continue
@@ -71,12 +76,76 @@ def test_known_bits_and_rounds(name, some):
             rows = np.stack(inputs_of(CASES[name], run))
             function = spread(partial(method, axis="x"), plan["num_nodes"])
             compiled = function.lower(rows).compile()
-            assert bits(list(np.asarray(compiled(rows)))) == run["sha256_16_of_all_ranks"]
+            results = list(np.asarray(compiled(rows)))
+            if plan["collective"] == "reduce":
+                results = results[root : root + 1]
+            wanted = run.get("sha256_16_of_all_ranks") or run["sha256_16_of_results"]
+            assert bits(results) == wanted
     pairs, other = sent_pairs(compiled)
     assert (len(pairs), other) == (facts["rounds"], [])
     used = {(str(send[1]), str(send[2])) for send in plan["sends"]}
     assert set().union(*pairs) == used
     assert set(collectives.counts) == {(plan["collective"], "schedule")}
+
+
+UNEVEN = [name for name in CASES if "uneven" in CASES[name]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (at > 1)) for at, name in enumerate(UNEVEN)],
+)
+def test_uneven_parts_have_the_known_bits(name):
+    import jax
+
+    import ocs_codesign.jax
+
+    plan = CASES[name]["plan"]
+    method = getattr(ocs_codesign.jax.collective(planned(plan)), METHODS[plan["collective"]])
+    for run in CASES[name]["uneven"]:
+        items = run["items"]
+        rows = drawn(len(items), sum(items), run["seed"], run["dtype"])
+        own = plan["collective"] == "allgather"
+        if own:
+            start, every = np.cumsum([0, *items]), rows
+            rows = np.ones((len(items), max(items)), dtype=run["dtype"])  # behind, which is no part
+            for rank, size in enumerate(items):
+                rows[rank, :size] = every[rank, start[rank] : start[rank + 1]]
+        with jax.enable_x64(run["dtype"] == "int64"):
+            function = spread(partial(method, axis="x", sizes=items), len(items))
+            results = list(np.asarray(function(rows)))
+        if not own:
+            assert not any(row[size:].any() for row, size in zip(results, items, strict=True))
+            results = [row[:size] for row, size in zip(results, items, strict=True)]
+        assert bits(results) == run["sha256_16_of_all_ranks"]
+
+
+@pytest.mark.parametrize("name", ["ring allreduce 5", "relay all-to-all 5"])
+def test_groups_call_by_themselves(name):
+    """Two groups whose places are mixed, each with the bits of one alone."""
+    import ocs_codesign.jax
+
+    case = CASES[name]
+    plan, run = case["plan"], case["runs"][-1]
+    groups = ((8, 1, 4, 0, 9), (7, 5, 3, 2, 6))
+    rows = np.zeros((10, len(inputs_of(case, run)[0])), dtype=run["dtype"])
+    for group in groups:
+        rows[list(group)] = inputs_of(case, run)
+    collectives = ocs_codesign.jax.collective(planned(plan))
+    method = partial(
+        getattr(collectives, METHODS[plan["collective"]]), axis="x", axis_index_groups=groups
+    )
+    compiled = spread(method, 10).lower(rows).compile()
+    results = np.asarray(compiled(rows))
+    for group in groups:
+        assert bits(list(results[list(group)])) == run["sha256_16_of_all_ranks"]
+    pairs, other = sent_pairs(compiled)
+    assert (len(pairs), other) == (case["facts"]["rounds"], [])
+    with pytest.raises(ValueError, match="of one size and have each of its 10 places once"):
+        spread(partial(method, axis_index_groups=groups[:1]), 10).lower(rows)
+    two = [(at, at + 1) for at in range(0, 10, 2)]
+    with pytest.raises(ValueError, match="groups have 2 devices, but the plans are of 5 ranks"):
+        spread(partial(method, axis_index_groups=two), 10).lower(rows)
 
 
 def halves(name):
@@ -87,6 +156,45 @@ def halves(name):
     second = [[send[0] - last, *send[1:]] for send in plan["sends"] if not send[6]]
     parts = (("reduce-scatter", first), ("allgather", second))
     return [planned(plan | {"collective": each, "sends": sends}) for each, sends in parts]
+
+
+def test_derivatives_of_rooted_and_uneven_calls_are_those_without_a_page():
+    import jax
+
+    import ocs_codesign.jax
+
+    names = [name for name in CASES if CASES[name]["plan"]["num_nodes"] == 6]
+    ours = ocs_codesign.jax.collective(
+        *(planned(CASES[name]["plan"]) for name in names if "allreduce" not in name), plans(6)[0]
+    )
+    theirs = ocs_codesign.jax.collective(CLASSIC["bruck"].messages("alltoall", 6))
+    draws = np.random.default_rng(3)
+    sizes = (2, 0, 3, 1, 3, 1)
+    for method, length, options in (
+        ("broadcast", 7, {"root": 2}),
+        ("reduce", 7, {"root": 2}),
+        ("all_gather", 3, {"sizes": sizes}),
+        ("psum_scatter", 10, {"sizes": sizes}),
+    ):
+        rows = draws.normal(size=(6, length, 2)).astype(np.float32)
+        scale = draws.normal(size=(40, 2)).astype(np.float32)
+
+        def loss(row, of, method=method, options=options, scale=scale):
+            found = getattr(of, method)(row, "x", **options)
+            return (found**2 * scale[: len(found)]).sum()
+
+        mine, known = (
+            spread(jax.grad(partial(loss, of=each)), 6, check_vma=False)(rows)
+            for each in (ours, theirs)
+        )
+        if method == "all_gather":  # what does not count has no derivative on either way
+            mine, known = (
+                np.concatenate([row[:size] for row, size in zip(each, sizes, strict=True)])
+                for each in (mine, known)
+            )
+        assert np.allclose(mine, known, rtol=1e-5, atol=1e-6), method
+    assert {way for _, way in ours.counts} == {"schedule"}
+    assert {way for _, way in theirs.counts} == {"no page"}
 
 
 @pytest.mark.parametrize("method", ["all_gather", "psum_scatter"])

@@ -6,7 +6,7 @@ is chosen by bytes when a function is traced, and every size has a program of it
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.interop.runtimes.shelf import Shelf
     from ocs_codesign.interop.runtimes.traffic import RankMessages
+
+    Groups = Sequence[Sequence[int]] | None
+    Sizes = Sequence[int] | None
 
 
 class StepTables(NamedTuple):
@@ -85,8 +88,61 @@ def _part(traffic: RankMessages, row: int) -> slice:
     return slice(int(traffic.start[row]), int(traffic.start[row + 1]))
 
 
+class AxisRanks(NamedTuple):
+    """The ranks of calls: places on an axis, or a tuple of axes, or in each of ``groups`` of it."""
+
+    axis: Any
+    groups: tuple[tuple[int, ...], ...] | None = None
+
+    @classmethod
+    def of(cls, axis: Any, groups: Sequence[Sequence[int]] | None) -> AxisRanks:
+        """Those of an axis; ValueError for groups that are no parts of one size of all of it."""
+        if groups is None:
+            return cls(axis)
+        found = tuple(tuple(map(int, group)) for group in groups)
+        size = cls(axis).size
+        if sorted(sum(found, ())) != list(range(size)) or len(set(map(len, found))) != 1:
+            raise ValueError(
+                f"axis_index_groups of axis {axis!r} are of one size and have each of its {size} "
+                "places once"
+            )
+        return cls(axis, found)
+
+    @property
+    def size(self) -> int:
+        """How many ranks call together."""
+        import jax
+
+        if self.groups is not None:
+            return len(self.groups[0])
+        names = self.axis if isinstance(self.axis, tuple) else (self.axis,)
+        return prod(jax.lax.axis_size(name) for name in names)
+
+    def mine(self) -> Any:
+        """The place of a device in its group."""
+        import jax
+        import jax.numpy as jnp
+
+        place = jax.lax.axis_index(self.axis)
+        if self.groups is None:
+            return place
+        order = np.argsort(np.concatenate(self.groups))
+        return jnp.asarray((order % len(self.groups[0])).astype(np.int32))[place]
+
+    def pairs(self, pairs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        """Pairs of ranks as pairs of places on the axis, of all groups."""
+        if self.groups is None:
+            return pairs
+        return tuple((group[one], group[other]) for group in self.groups for one, other in pairs)
+
+    @property
+    def of_lax(self) -> dict[str, Any]:
+        """The same for JAX's own collectives."""
+        return {"axis_name": self.axis, "axis_index_groups": self.groups}
+
+
 def performed(
-    traffic: RankMessages, given: Any, axis: Any, sizes: NDArray[np.int64], op: str = "add"
+    traffic: RankMessages, given: Any, ranks: AxisRanks, sizes: NDArray[np.int64], op: str = "add"
 ) -> Any:
     """The flat output of a rank, whose flat input is ``given``; ``sizes`` are those of chunks.
 
@@ -96,7 +152,7 @@ def performed(
     import jax.numpy as jnp
 
     none, width = traffic.most_slots, max(int(sizes.max(initial=0)), 1)
-    mine = jax.lax.axis_index(axis)
+    mine = ranks.mine()
     first, last = (_Rows.of(traffic, each, sizes) for each in (traffic.given, traffic.wanted))
     buffer = jnp.zeros((none + 1, width), given.dtype)
     rows = first.cut(given, mine, width)
@@ -105,7 +161,9 @@ def performed(
         came = []
         longest = max(source.shape[1] for source in step.source)
         for pairs, source in zip(step.pairs, step.source, strict=True):
-            sent = jax.lax.ppermute(buffer[jnp.asarray(source)[mine]], axis, pairs)
+            sent = jax.lax.ppermute(
+                buffer[jnp.asarray(source)[mine]], ranks.axis, ranks.pairs(pairs)
+            )
             came.append(jnp.pad(sent, ((0, longest - source.shape[1]), (0, 0))))
         stack, order = jnp.stack(came), jnp.asarray(step.order)
         for place in range(len(came)):
@@ -172,96 +230,176 @@ class _Rows(NamedTuple):
 
 @final
 class JaxCollectives:
-    """``all_gather``, ``psum_scatter``, ``psum`` and ``all_to_all`` by schedules.
+    """Collectives by schedules: those of ``jax.lax``, broadcast and reduce.
 
-    Arguments and results are those of ``jax.lax`` with ``tiled=True`` over axis 0. What has no page
-    is JAX's own collective, and counted so.
+    Arguments and results are those of ``jax.lax`` with ``tiled=True`` over axis 0. With
+    ``axis_index_groups`` every group calls by itself, by the plan of as many ranks. ``sizes`` are
+    the rows of every rank's part where they differ: parts have as many as the largest, those that
+    do not count behind. What has no page is done by JAX's own, and counted so.
     """
 
     def __init__(self, shelves: dict[int, Shelf]) -> None:
         self._shelves = shelves
         self.counts: dict[tuple[str, str], int] = {}
 
-    def _traffic(self, collective: str, axis: Any, message_bytes: int) -> RankMessages | None:
-        import jax
+    def all_gather(
+        self, x: Any, axis: Any, sizes: Sizes = None, axis_index_groups: Groups = None
+    ) -> Any:
+        """The parts of all devices behind each other; its derivative is ``psum_scatter``."""
+        ranks = AxisRanks.of(axis, axis_index_groups)
+        forward, backward = (
+            partial(each, ranks, sizes) for each in (self._all_gather, self._psum_scatter)
+        )
+        return _differentiated(forward, backward, x)
 
-        names = axis if isinstance(axis, tuple) else (axis,)
-        size = prod(jax.lax.axis_size(name) for name in names)
-        shelf = self._shelves.get(size)
+    def psum_scatter(
+        self, x: Any, axis: Any, sizes: Sizes = None, axis_index_groups: Groups = None
+    ) -> Any:
+        """A device's part of the sum; its derivative is ``all_gather``."""
+        ranks = AxisRanks.of(axis, axis_index_groups)
+        forward, backward = (
+            partial(each, ranks, sizes) for each in (self._psum_scatter, self._all_gather)
+        )
+        return _differentiated(forward, backward, x)
+
+    def psum(self, x: Any, axis: Any, axis_index_groups: Groups = None) -> Any:
+        """The sum of all devices; its derivative is the sum of the derivatives of all."""
+        call = partial(self._psum, AxisRanks.of(axis, axis_index_groups))
+        return _differentiated(call, call, x)
+
+    def all_to_all(self, x: Any, axis: Any, axis_index_groups: Groups = None) -> Any:
+        """Every device's part for every other; its derivative is itself."""
+        call = partial(self._all_to_all, AxisRanks.of(axis, axis_index_groups))
+        return _differentiated(call, call, x)
+
+    def broadcast(self, x: Any, axis: Any, root: int = 0, axis_index_groups: Groups = None) -> Any:
+        """What the root has, on all devices; its derivative is ``reduce``."""
+        ranks = _rooted(axis, axis_index_groups, root)
+        forward, backward = (partial(each, ranks, root) for each in (self._broadcast, self._reduce))
+        return _differentiated(forward, backward, x)
+
+    def reduce(self, x: Any, axis: Any, root: int = 0, axis_index_groups: Groups = None) -> Any:
+        """The sum of all devices on the root, zeros elsewhere; its derivative is ``broadcast``."""
+        ranks = _rooted(axis, axis_index_groups, root)
+        forward, backward = (partial(each, ranks, root) for each in (self._reduce, self._broadcast))
+        return _differentiated(forward, backward, x)
+
+    def _done(
+        self,
+        name: str,
+        ranks: AxisRanks,
+        x: Any,
+        message_bytes: int,
+        elements: int | list[int],
+        root: int | None = None,
+    ) -> Any:
+        """The flat output by a schedule, None if there is no page; elements as of ``sizes``."""
+        shelf = self._shelves.get(ranks.size)
         if shelf is None:
             known = ", ".join(map(str, sorted(self._shelves)))
-            raise ValueError(
-                f"axis {axis!r} has {size} devices, but the plans are of {known} ranks"
-            )
-        page = shelf.page(collective, message_bytes)
-        key = (collective, "no page" if page is None else "schedule")
+            where = f"axis {ranks.axis!r} has" if ranks.groups is None else "groups have"
+            raise ValueError(f"{where} {ranks.size} devices, but the plans are of {known} ranks")
+        page = shelf.page(name, message_bytes, root) if x.size else None
+        key = (name, "no page" if page is None else "schedule")
         self.counts[key] = self.counts.get(key, 0) + 1
-        return None if page is None else page.traffic
+        if page is None:
+            return None
+        return performed(page.traffic, x.reshape(-1), ranks, page.traffic.sizes(elements))
 
-    def all_gather(self, x: Any, axis: Any) -> Any:
-        """The parts of all devices behind each other; its derivative is ``psum_scatter``."""
-        return self._differentiated(self._all_gather, self._psum_scatter, x, axis)
+    def _all_gather(self, ranks: AxisRanks, sizes: Sizes, x: Any) -> Any:
+        import jax
+        import jax.numpy as jnp
 
-    def psum_scatter(self, x: Any, axis: Any) -> Any:
-        """A device's part of the sum; its derivative is ``all_gather``."""
-        return self._differentiated(self._psum_scatter, self._all_gather, x, axis)
+        rows = _rows(sizes, ranks, x.shape[0])
+        if x.shape[0] != max(rows):
+            raise ValueError(f"sizes are at most {max(rows)}, but axis 0 has {x.shape[0]} rows")
+        row = prod(x.shape[1:])
+        message_bytes = sum(rows) * row * x.dtype.itemsize
+        flat = self._done("allgather", ranks, x, message_bytes, [each * row for each in rows])
+        if flat is not None:
+            return flat.reshape(sum(rows), *x.shape[1:])
+        if sizes is None:
+            return jax.lax.all_gather(x, **ranks.of_lax, tiled=True)
+        parts = jax.lax.all_gather(x, **ranks.of_lax)
+        return jnp.concatenate([part[:each] for part, each in zip(parts, rows, strict=True)])
 
-    def psum(self, x: Any, axis: Any) -> Any:
-        """The sum of all devices; its derivative is the sum of the derivatives of all."""
-        return self._differentiated(self._psum, self._psum, x, axis)
+    def _psum_scatter(self, ranks: AxisRanks, sizes: Sizes, x: Any) -> Any:
+        import jax
+        import jax.numpy as jnp
 
-    def all_to_all(self, x: Any, axis: Any) -> Any:
-        """Every device's part for every other; its derivative is itself."""
-        return self._differentiated(self._all_to_all, self._all_to_all, x, axis)
+        if sizes is None:
+            _check_divides(x, ranks.size)
+        rows = _rows(sizes, ranks, x.shape[0] // ranks.size)
+        row, most = prod(x.shape[1:]), max(rows)
+        if x.shape[0] != sum(rows):
+            raise ValueError(f"sizes have {sum(rows)} rows, but axis 0 has {x.shape[0]}")
+        flat = self._done("reduce-scatter", ranks, x, x.nbytes, [each * row for each in rows])
+        if flat is not None:
+            return flat.reshape(most, *x.shape[1:])
+        if sizes is not None:
+            rest = [(0, 0)] * (x.ndim - 1)
+            parts = jnp.split(x, np.cumsum(rows)[:-1].tolist())
+            x = jnp.concatenate([jnp.pad(each, [(0, most - len(each)), *rest]) for each in parts])
+        return jax.lax.psum_scatter(x, **ranks.of_lax, tiled=True)
 
-    def _differentiated(self, forward: Any, backward: Any, x: Any, axis: Any) -> Any:
-        """Derivatives by schedules of their own: those of JAX would go over reversed links."""
+    def _psum(self, ranks: AxisRanks, x: Any) -> Any:
         import jax
 
-        call = jax.custom_vjp(lambda x: forward(x, axis))
-        call.defvjp(lambda x: (call(x), None), lambda _, told: (backward(told, axis),))
-        return call(x)
+        flat = self._done("allreduce", ranks, x, x.nbytes, x.size)
+        return jax.lax.psum(x, **ranks.of_lax) if flat is None else flat.reshape(x.shape)
 
-    def _all_gather(self, x: Any, axis: Any) -> Any:
+    def _all_to_all(self, ranks: AxisRanks, x: Any) -> Any:
         import jax
 
-        size = jax.lax.axis_size(axis)
-        traffic = self._traffic("allgather", axis, x.nbytes * size)
-        if traffic is None or not x.size:
-            return jax.lax.all_gather(x, axis, tiled=True)
-        flat = performed(traffic, x.reshape(-1), axis, traffic.sizes(x.size))
-        return flat.reshape(size * x.shape[0], *x.shape[1:])
+        _check_divides(x, ranks.size)
+        flat = self._done("alltoall", ranks, x, x.nbytes, x.size // ranks.size)
+        if flat is not None:
+            return flat.reshape(x.shape)
+        return jax.lax.all_to_all(x, **ranks.of_lax, split_axis=0, concat_axis=0, tiled=True)
 
-    def _psum_scatter(self, x: Any, axis: Any) -> Any:
+    def _broadcast(self, ranks: AxisRanks, root: int, x: Any) -> Any:
         import jax
 
-        size = jax.lax.axis_size(axis)
-        _check_divides(x, size)
-        traffic = self._traffic("reduce-scatter", axis, x.nbytes)
-        if traffic is None or not x.size:
-            return jax.lax.psum_scatter(x, axis, tiled=True)
-        flat = performed(traffic, x.reshape(-1), axis, traffic.sizes(x.size // size))
-        return flat.reshape(x.shape[0] // size, *x.shape[1:])
+        flat = self._done("broadcast", ranks, x, x.nbytes, x.size, root)
+        if flat is None:
+            return jax.lax.all_gather(x, **ranks.of_lax)[root]
+        return flat.reshape(x.shape)
 
-    def _psum(self, x: Any, axis: Any) -> Any:
+    def _reduce(self, ranks: AxisRanks, root: int, x: Any) -> Any:
         import jax
+        import jax.numpy as jnp
 
-        traffic = self._traffic("allreduce", axis, x.nbytes)
-        if traffic is None or not x.size:
-            return jax.lax.psum(x, axis)
-        return performed(traffic, x.reshape(-1), axis, traffic.sizes(x.size)).reshape(x.shape)
+        flat = self._done("reduce", ranks, x, x.nbytes, x.size, root)
+        if flat is not None:
+            return flat.reshape(x.shape)
+        total = jax.lax.psum(x, **ranks.of_lax)
+        return jnp.where(ranks.mine() == root, total, jnp.zeros_like(total))
 
-    def _all_to_all(self, x: Any, axis: Any) -> Any:
-        import jax
 
-        size = jax.lax.axis_size(axis)
-        _check_divides(x, size)
-        traffic = self._traffic("alltoall", axis, x.nbytes)
-        if traffic is None or not x.size:
-            return jax.lax.all_to_all(x, axis, 0, 0, tiled=True)
-        return performed(traffic, x.reshape(-1), axis, traffic.sizes(x.size // size)).reshape(
-            x.shape
-        )
+def _differentiated(forward: Any, backward: Any, x: Any) -> Any:
+    """Derivatives by schedules of their own: those of JAX would go over reversed links."""
+    import jax
+
+    call = jax.custom_vjp(forward)
+    call.defvjp(lambda x: (call(x), None), lambda _, told: (backward(told),))
+    return call(x)
+
+
+def _rooted(axis: Any, groups: Groups, root: int) -> AxisRanks:
+    ranks = AxisRanks.of(axis, groups)
+    if not 0 <= root < ranks.size:
+        raise ValueError(f"root is {root}: the ranks are 0 to {ranks.size - 1}")
+    return ranks
+
+
+def _rows(sizes: Sizes, ranks: AxisRanks, most: int) -> list[int]:
+    """The rows of every rank's part."""
+    if sizes is None:
+        return [most] * ranks.size
+    rows = [int(each) for each in sizes]
+    if len(rows) != ranks.size or min(rows) < 0:
+        raise ValueError(f"sizes are a number of rows, 0 or more, for each of {ranks.size} devices")
+    return rows
 
 
 def _check_divides(x: Any, size: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ocs_codesign.interop.run.launch import TASK, leave
 from ocs_codesign.interop.run.performance import DTYPES
-from ocs_codesign.interop.runtimes.jax_collectives import mesh, performed
+from ocs_codesign.interop.runtimes.jax_collectives import AxisRanks, mesh, performed
 from ocs_codesign.interop.runtimes.running import RankData, outcome_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def ran(job: MessagesJob) -> RunOutcome:
         for row, each in zip(rows, given, strict=True):
             row[: len(each)] = each
         function = jax.shard_map(
-            lambda row: performed(traffic, row[0], "x", sizes)[None],
+            lambda row: performed(traffic, row[0], AxisRanks("x"), sizes)[None],
             **{"mesh": where, "in_specs": spec, "out_specs": spec},
         )
         placed = jax.device_put(rows, jax.sharding.NamedSharding(where, spec))
