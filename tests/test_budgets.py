@@ -21,7 +21,7 @@ LINES = {
     "circuits": 9_160,
     "fabric": 18_072,
     "jobs": 16_451,
-    "interop": 15_484,
+    "interop": 15_490,
     "faces": 23_592,
 }
 """Lines of every package; what they are to come to is a third less."""

@@ -155,5 +155,5 @@ def test_a_rank_that_never_answers_is_said(monkeypatch, capsys):
     words = ["run", "Complete(4)", "--scheduler", "ring", "--on", "torch", "--time-limit", "1s"]
     assert main([*words, "-q"]) == 2
     told = capsys.readouterr().err
-    pattern = r"rank [02] waits for rank 1, step [23] of 3 of Complete\(4\): "
-    assert re.match(f"Error: their process ended with code 1: Error: {pattern}", told), told
+    pattern = r"rank [02] waits for rank 1, step [23] of 3 of Complete\(4\): nothing came in 1 s"
+    assert re.fullmatch(f"Error: their process ended with code 1: Error: {pattern}\n", told), told

@@ -7,6 +7,7 @@ import sys
 import threading
 from datetime import timedelta
 from queue import SimpleQueue
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import torch
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TAGS = 2**20
+_ROUNDED_S = 1e-3
+"""Limits are whole milliseconds there."""
+
 BROKEN = 1
 """Exit code of a rank that nobody can tell by an exception."""
 
@@ -44,19 +48,21 @@ class TorchWire:
         return _started(self._group.recv, room, peer, tag)
 
     def wait(self, started: Any, peer: int, step: int) -> None:
-        """Wait; RuntimeError, with the rank, the peer and the step, if it does not come."""
+        """Wait; RuntimeError, with the rank, the peer and the step, if it does not come.
+
+        What took as long as it may has not come; what fails earlier cannot come any more.
+        """
+        begin = monotonic()
         try:
             started.wait(self._limit)
         except RuntimeError as error:
-            # What gloo says after its place in the source and before its stack.
-            reason = str(error).splitlines()[0].rpartition(".cc:")[2].partition("] ")[2] or str(
-                error
-            )
-            reason = reason.partition(". ")[0][:200]
+            limit_s = self._limit.total_seconds()
+            is_over = monotonic() - begin >= limit_s - _ROUNDED_S
             raise RuntimeError(
                 f"rank {self._group.rank()} waits for rank {peer}, step {step + 1} of "
-                f"{self._num_steps} of {self._told}: {reason}"
-            ) from None
+                f"{self._num_steps} of {self._told}: "
+                f"{f'nothing came in {limit_s:g} s' if is_over else 'the connection is gone'}"
+            ) from error
 
 
 class _FailedStart(NamedTuple):
