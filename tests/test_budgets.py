@@ -21,12 +21,12 @@ LINES = {
     "circuits": 9_160,
     "fabric": 18_072,
     "jobs": 16_451,
-    "interop": 15_490,
+    "interop": 15_491,
     "faces": 23_592,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 63_527
+MAX_LINES_OF_TESTS = 63_666
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -15,6 +15,7 @@ import pytest
 from execute_samples import IN_PLACE, PLANS, job, random_job, ring_by_hand, with_columns
 from holders import all_are_gone, heard, held
 from interrupts import LISTEN
+from runtime_samples import CASES
 
 from ocs_codesign.core.collective import MIRROR
 from ocs_codesign.core.plans import NOP, RECEIVE, SEND, RankProgram
@@ -22,7 +23,7 @@ from ocs_codesign.faces.cli import main
 from ocs_codesign.interop.lowering.lowering import lower
 from ocs_codesign.interop.native import write_program_json
 from ocs_codesign.interop.registry import FORMATS, Export, read_program, told_format
-from ocs_codesign.interop.run.launch import RunJob, command, launch
+from ocs_codesign.interop.run.launch import RunJob, answer_of, command, launch
 
 pytestmark = pytest.mark.mpi
 
@@ -307,3 +308,14 @@ def test_books_circuits_and_the_example(tmp_path, capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert "barriers" in shown
     assert shown.count("Equal: every rank") == 4
+
+
+def test_known_plans_have_the_known_bits(monkeypatch):
+    """All of the values' hashes: those that threads, PyTorch and JAX have."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    found = answer_of(lambda place: command(11, place, "known_rank"), None, LIMIT_S)
+    for name, case in CASES.items():
+        runs = [*case["runs"], *case.get("uneven", ())]
+        wanted = [run.get("sha256_16_of_all_ranks") or run["sha256_16_of_results"] for run in runs]
+        assert [found[name, at] for at in range(len(runs))] == wanted, name
+    assert len(found) == 114

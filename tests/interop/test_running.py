@@ -3,49 +3,45 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from click import Context
+from execute_samples import PLANS
 from runtime_samples import threaded
 
-from ocs_codesign.core.collective import Collective
-from ocs_codesign.core.networks.builders import star
 from ocs_codesign.faces.cli import app, main
-from ocs_codesign.graphs.text import parse
 from ocs_codesign.interop.run.engine import chunk_elements
 from ocs_codesign.interop.run.performance import drawn
 from ocs_codesign.interop.runtimes import starting
 from ocs_codesign.interop.runtimes.registry import RUNTIMES
 from ocs_codesign.interop.runtimes.running import RankData, job_of, outcome_of
 from ocs_codesign.schedules.classic.registry import CLASSIC
-from ocs_codesign.schedules.registry import Task, made_by
+
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=11")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+SLOW = pytest.mark.slow
 
 
-def made(collective, recipe="Complete(4)", scheduler="forest"):
-    given = star(4, 1) if recipe == "star" else None
-    topology = parse(recipe).topology() if given is None else given.topology()
-    schedule = made_by(scheduler, Task(topology, collective, network=given)).schedule
-    assert schedule is not None
-    return schedule
-
-
-PLANS = {
-    "ring": lambda: CLASSIC["ring"].messages("allreduce", 4),
-    "scatter": lambda: made(Collective("scatter", 3), scheduler="greedy"),
-    "alltoall": lambda: CLASSIC["bruck"].messages("alltoall", 4),
-    "uneven": lambda: made(Collective("allgather", sizes=(1, 2, 0, 3))),
-    "groups": lambda: made(Collective("allreduce", groups=((0, 2), (3, 1)))),
-    "switch": lambda: made(Collective("reduce-scatter"), "star"),
-    "rooted": lambda: made(Collective("reduce", 2)),
-}
+def jobs_of(ranks, names, *elements):
+    """Samples whose circuits stay, as messages."""
+    made = {name: PLANS[ranks][name]() for name in names}
+    return [
+        job_of(name, plan, each, (), 5)
+        for name, (plan, barriers) in made.items()
+        if not len(barriers)
+        for each in elements
+    ]
 
 
 def threaded_run(job):
     """The outcome of ranks that are threads."""
-    ranks = [RankData.of(job, rank) for rank in range(4)]
+    ranks = [RankData.of(job, rank) for rank in range(job.program.num_ranks)]
     outputs = [
         threaded(job.program, ranks[0].sizes, [rank.given(name) for rank in ranks])
         for name in ("int64", "float32")
@@ -54,16 +50,72 @@ def threaded_run(job):
     return outcome_of(job, results, "queues", "torch")
 
 
-@pytest.mark.parametrize("name", PLANS)
-@pytest.mark.parametrize("elements", [3, 1009])
-def test_what_messages_bring_is_right(name, elements):
-    outcome = threaded_run(job_of(name, PLANS[name](), elements, (), 5))
-    assert outcome.ok, [each.difference for each in outcome.ranks]
-    assert sum(each.num_operations for each in outcome.ranks) == outcome.job.program.num_operations
+def unequal(outcomes):
+    return {
+        each.job.name: [rank.difference for rank in each.ranks if rank.difference]
+        for each in outcomes
+        if not each.ok
+    }
+
+
+@pytest.mark.parametrize("ranks", [4, 5, 7, *(pytest.param(n, marks=SLOW) for n in (8, 9))])
+def test_what_messages_bring_is_right(ranks):
+    """Primes, damage, forests, switches, groups, unequal sizes, and what goes to each."""
+    outcomes = [threaded_run(job) for job in jobs_of(ranks, PLANS[ranks], 3, 1009)]
+    assert unequal(outcomes) == {}
+    for each in outcomes:
+        operations = sum(rank.num_operations for rank in each.ranks)
+        assert operations == each.job.program.num_operations > 0
+
+
+SOME = {
+    7: ("Bruck all-to-all", "BFB allreduce of a prime"),
+    8: ("greedy in uneven groups", "a forest over switches"),
+    9: ("BFB on a damaged torus",),
+}
+
+
+@pytest.mark.runtimes
+@pytest.mark.parametrize("ranks", SOME)
+def test_the_same_on_torch(ranks):
+    from ocs_codesign.interop.runtimes import torch_ranks
+
+    jobs, store = jobs_of(ranks, SOME[ranks], 3, 1009), dist_store()
+
+    def perform(rank):
+        for at, job in enumerate(jobs):
+            own = torch_ranks.JoinedRank(store(at), rank, ranks, timedelta(seconds=60))
+            yield torch_ranks.WORKS["run"](own, (job, 60.0))
+
+    with ThreadPoolExecutor(ranks) as pool:
+        outcomes = list(pool.map(lambda rank: list(perform(rank)), range(ranks)))
+    assert [unequal(each) for each in outcomes] == [{}] * ranks
+    assert [each.job.name for each in outcomes[0]] == [job.name for job in jobs]
+
+
+def dist_store():
+    """A store in this process, with a part of its own by number."""
+    import torch.distributed as dist
+
+    store = dist.HashStore()
+    return lambda at: dist.PrefixStore(str(at), store)
+
+
+@pytest.mark.runtimes
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("ranks", SOME)
+def test_the_same_on_jax(ranks):
+    import jax
+
+    from ocs_codesign.interop.runtimes.jax_ranks import ran
+
+    with jax.enable_x64(True):
+        outcomes = [ran(job) for job in jobs_of(ranks, SOME[ranks], 1009)]
+    assert unequal(outcomes) == {}
 
 
 def test_what_is_not_right_is_found():
-    job = job_of("ring", PLANS["ring"](), 1009, (), 5)
+    job = job_of("ring", CLASSIC["ring"].messages("allreduce", 4), 1009, (), 5)
     data = RankData.of(job, 2)
     wrong = [data.right(name) for name in ("int64", "float32")]
     total = sum(drawn(5, rank, 1009, "int64")[0] for rank in range(4))

@@ -13,7 +13,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from folders import ROOT
-from runtime_samples import CASES, KNOWN, bits, drawn, inputs_of, known_traffic, planned, threaded
+from runtime_samples import (
+    CASES,
+    KNOWN,
+    bits,
+    inputs_of,
+    known_traffic,
+    planned,
+    threaded,
+    uneven_inputs_of,
+)
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.network import Network
@@ -72,14 +81,8 @@ def test_results_have_the_known_bits(name):
 def test_uneven_items(name):
     traffic = known_traffic(name)
     for run in CASES[name]["uneven"]:
-        items = run["items"]
-        start = np.concatenate([[0], np.cumsum(items)])
-        rows = drawn(len(items), int(start[-1]), run["seed"], run["dtype"])
-        own = CASES[name]["plan"]["collective"] == "allgather"
-        inputs = [
-            row[start[rank] : start[rank + 1]] if own else row for rank, row in enumerate(rows)
-        ]
-        assert bits(threaded(traffic, items, inputs)) == run["sha256_16_of_all_ranks"]
+        inputs = uneven_inputs_of(CASES[name], run)
+        assert bits(threaded(traffic, run["items"], inputs)) == run["sha256_16_of_all_ranks"]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from runtime_samples import CASES, bits, drawn, inputs_of, planned
+from runtime_samples import CASES, bits, inputs_of, planned, uneven_inputs_of
 from torch_ranks import plans
 
 from ocs_codesign.schedules.classic.registry import CLASSIC
@@ -104,13 +104,10 @@ def test_uneven_parts_have_the_known_bits(name):
     method = getattr(ocs_codesign.jax.collective(planned(plan)), METHODS[plan["collective"]])
     for run in CASES[name]["uneven"]:
         items = run["items"]
-        rows = drawn(len(items), sum(items), run["seed"], run["dtype"])
-        own = plan["collective"] == "allgather"
-        if own:
-            start, every = np.cumsum([0, *items]), rows
-            rows = np.ones((len(items), max(items)), dtype=run["dtype"])  # behind, which is no part
-            for rank, size in enumerate(items):
-                rows[rank, :size] = every[rank, start[rank] : start[rank + 1]]
+        own, given = plan["collective"] == "allgather", uneven_inputs_of(CASES[name], run)
+        rows = np.ones((len(items), max(map(len, given))), dtype=run["dtype"])  # no part behind
+        for row, each in zip(rows, given, strict=True):
+            row[: len(each)] = each
         with jax.enable_x64(run["dtype"] == "int64"):
             function = spread(partial(method, axis="x", sizes=items), len(items))
             results = list(np.asarray(function(rows)))

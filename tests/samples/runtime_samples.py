@@ -65,6 +65,15 @@ def inputs_of(case: dict[str, Any], run: dict[str, Any]) -> list[np.ndarray]:
     return list(drawn(ranks, columns, run["seed"], run["dtype"]))
 
 
+def uneven_inputs_of(case: dict[str, Any], run: dict[str, Any]) -> list[np.ndarray]:
+    """The same where items are of different numbers of elements."""
+    start = np.cumsum([0, *run["items"]])
+    rows = list(drawn(len(run["items"]), int(start[-1]), run["seed"], run["dtype"]))
+    if case["plan"]["collective"] != "allgather":
+        return rows
+    return [row[start[rank] : start[rank + 1]] for rank, row in enumerate(rows)]
+
+
 def bits(results: list[np.ndarray]) -> str:
     return hashlib.sha256(np.concatenate(results).tobytes()).hexdigest()[:16]
 

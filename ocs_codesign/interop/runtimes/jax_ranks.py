@@ -29,7 +29,8 @@ def ran(job: MessagesJob) -> RunOutcome:
     ranks = [RankData.of(job, rank) for rank in range(traffic.num_ranks)]
     outputs: list[list[NDArray[Any]]] = [[] for _ in ranks]
     wall_s, sizes = [], ranks[0].sizes
-    spec, where = jax.sharding.PartitionSpec("x"), mesh(len(ranks))
+    where = mesh(len(ranks), devices=jax.devices()[: len(ranks)])
+    spec = jax.sharding.PartitionSpec("x")
     for name in DTYPES:
         given = [each.given(name) for each in ranks]
         rows = np.zeros((len(ranks), max(map(len, given))), dtype=name)
