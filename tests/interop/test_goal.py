@@ -76,6 +76,10 @@ s: send 8b to 1 tag 3
             "sends 5 bytes: its receive has 6",
         ),
         (
+            "num_ranks 2\nrank 0 {\na: send 5b to 1 tag 99999999999999999999\n}\n",
+            "another rank, no wildcards",
+        ),
+        (
             "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}\n",
             "waits for itself",
         ),

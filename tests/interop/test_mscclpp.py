@@ -294,6 +294,7 @@ EDITS = [
     (edited(*BLOCK, "ops", 0, "channel_ids", [5]), r"op 0 \(rlxsignal\): channel_ids names 5"),
     (edited(*BLOCK, "ops", 0, "channel_ids", [0] * 9), "9 channel_ids: at most 8"),
     (edited(*BLOCK, "ops", 0, "channel_type", "port"), "only memory channels are read"),
+    (edited(*BLOCK, "ops", 3, "name", "a\nb"), r"op 3 \('a\\nb'\): this operation is not read"),
     (edited(*BLOCK, "ops", 3, "name", "ppkt"), r"op 3 \(ppkt\): this operation is not read"),
     (edited(*BLOCK, "ops", 3, "name", "pws"), "it is of port channels"),
     (edited(*BLOCK, "ops", 3, "src_buff", []), "not what it takes"),

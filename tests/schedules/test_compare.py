@@ -161,7 +161,8 @@ def test_a_wrong_book_is_found_wrong(tmp_path, capsys):
     ("change", "rule"),
     [
         (lambda record: record.update(format=2), "format is 2"),
-        (lambda record: record["pages"][0].update(maker="bruck"), "is not a plan of bruck"),
+        (lambda record: record["pages"][0].update(maker="bruck"), "is not a plan of 'bruck'"),
+        (lambda record: record["pages"][0].update(maker="a\nb"), r"plan of 'a\nb' on page 1"),
         (lambda record: record.update(played=None, format=2), "played is there from 2 on"),
         (lambda record: record["pages"][0].update(from_bytes=3), "from 0 on"),
         (lambda record: record["pages"][0].update(plan="../x.npz"), "pages[0].plan"),

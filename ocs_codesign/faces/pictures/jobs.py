@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 
 MAX_OWNERS, MAX_BARS = 16, 20_000
+_NARROWEST = 1 / 300
+"""Share of the time that a bar with seams takes at least."""
 _COMPUTE_COLOUR, _CHANGE_COLOUR, _HATCH = "#8c9bab", "#3b4048", "#c9ced6"
 _BEST, _OTHER, _EXPOSED = "#0b5fa5", "#9db7cf", "#d9747a"
 
@@ -124,6 +126,8 @@ def draw_timeline(axes: Axes, done: JobRun, num_owners: int, links: LinkRun | No
     rows, begins, widths, labels = _bars(done, num_owners, links)
     chosen = np.arange(len(rows))
     drawn = chosen[np.argsort(begins[chosen], kind="stable")][:MAX_BARS]
+    # Where bars are as narrow as the seams between them, a full row would look empty.
+    seams = _NARROWEST * tick_s * float((begins + widths)[drawn].max(initial=0))
     for label in np.unique(labels[drawn]).tolist():
         first = True
         for row in np.unique(rows[drawn][labels[drawn] == label]).tolist():
@@ -135,7 +139,7 @@ def draw_timeline(axes: Axes, done: JobRun, num_owners: int, links: LinkRun | No
                 (row - 0.4, 0.8),
                 facecolors=_COMPUTE_COLOUR if label < 0 else bar_colour(label),
                 edgecolor="white",
-                linewidth=0.4 if len(drawn) < 1000 else 0.0,
+                linewidth=np.where(spans[:, 1] > seams, 0.4, 0.0),
                 label=name if first else None,
             )
             first = False

@@ -256,7 +256,7 @@ def _draw_nodes(
                 place[node],
                 ha="center",
                 va="center",
-                fontsize=float(np.clip(1.3 * width / len(name), 5, 7)),
+                fontsize=float(np.clip((1.1 if is_host[node] else 1.3) * width / len(name), 5, 7)),
                 color=colour,
                 zorder=4,
             )

@@ -206,7 +206,7 @@ class _Block:
 
     def _operation(self, op: dict[str, Any], where: str) -> PlanOperation:
         name = _text(op, "name", where)
-        where = f"{where} ({name[:20]})"
+        where = f"{where} ({name[:20] if name.isprintable() else shown(name)})"
         if op.get("channel_type", "memory") not in ("memory", "none"):
             raise ValueError(
                 f"{where}: only memory channels are read, not {shown(op['channel_type'])}"

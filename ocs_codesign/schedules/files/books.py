@@ -30,6 +30,7 @@ from ocs_codesign.core.networks.formats import import_network, write_json
 from ocs_codesign.core.plans import Advice, Book, Page, Plan, Played
 from ocs_codesign.core.quantities import unit_of_bandwidth
 from ocs_codesign.core.schedule import Messages
+from ocs_codesign.core.shown import shown
 from ocs_codesign.schedules.files.archive import (
     read_archive,
     read_messages,
@@ -169,7 +170,9 @@ def load_book(directory: str | Path) -> Book:
             raise ValueError(f"format is {record.format}: played is there from 2 on, advice in 3")
         for number, (read, page) in enumerate(zip(record.pages, pages, strict=True), 1):
             if read.plan != _plan_name(number, page):
-                raise ValueError(f"{read.plan} is not a plan of {page.maker} on page {number}")
+                raise ValueError(
+                    f"{read.plan} is not a plan of {shown(page.maker)} on page {number}"
+                )
         if network.unit and unit_of_bandwidth(network.unit) != Fraction(record.unit_Bps):
             raise ValueError(f"unit_Bps is {record.unit_Bps}: links have units of {network.unit}")
         played = record.played
