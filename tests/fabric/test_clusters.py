@@ -16,6 +16,7 @@ from ocs_codesign.fabric.clusters import Card, Cluster, Inner, dealt, score_clus
 from ocs_codesign.fabric.files.cluster_files import cluster_json_schema, parse_cluster
 from ocs_codesign.fabric.files.fabric_files import fabric_text, load_fabric, parse_fabric
 from ocs_codesign.fabric.profiles import cluster_of
+from ocs_codesign.faces.answers.networks import _runs
 from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.forest.optimum import optimum
@@ -250,6 +251,12 @@ def test_options_and_files_say_the_same(capsys, tmp_path):
     assert set(schema["properties"]) >= {"name", "servers", "nics", "lost"}
     assert main(["fabric", "schema", "cluster", "workload"]) == 2
     assert "unexpected extra argument" in capsys.readouterr().err
+
+
+def test_servers_in_a_row_are_named_by_the_first_and_the_last():
+    pod = parse_cluster(FILE.encode(), "pod.yaml")
+    assert _runs(pod, [f"server{at}" for at in (0, 1, 2, 5)]) == "server0-server2, server5"
+    assert _runs(pod, ["server3"]) == "server3"
 
 
 def test_the_answer_to_read(capsys):

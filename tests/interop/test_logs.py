@@ -167,6 +167,15 @@ def test_few_sizes_take_the_prior():
         assert fit.curve.us([full.rows[0][0]])[0] == pytest.approx(full.rows[0][1], rel=0.1)
 
 
+@pytest.mark.parametrize(("ranks", "nodes"), [(4, 1), (8, 1), (12, 1), (16, 2), (64, 8)])
+def test_runs_that_do_not_name_their_hosts_fill_them(ranks, nodes):
+    run = BenchmarkRun("log", "allreduce", ranks, 0, dict(runs_of_logs())["b200_16_ar"].rows)
+    (fit,) = calibrated([run], machine_named("b200")).fits
+    assert fit.run.nodes == nodes
+    (fit,) = calibrated([run], machine_named("b200"), nodes=3).fits
+    assert fit.run.nodes == 3
+
+
 def mutated(text, draw):
     """The log after a few accidents: characters, cells, lines changed, lost or doubled."""
     for _ in range(draw.randint(1, 4)):
