@@ -19,14 +19,14 @@ LINES = {
     "schedules": 23_446,
     "search": 8_458,
     "circuits": 9_160,
-    "fabric": 18_072,
+    "fabric": 18_092,
     "jobs": 16_451,
     "interop": 15_491,
     "faces": 23_596,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 63_700
+MAX_LINES_OF_TESTS = 63_703
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -54,11 +54,11 @@ def test_what_hosts_do_is_what_the_collective_demands(collective):
     (made,) = deployment.configurations
     ways = ways_of(made.configuration, ends_of(deployment))
     schedule = made.designs[0].design.schedule
-    jobs, chunk = jobs_of(schedule, ways, 100_000, 0.0)
+    jobs, chunk = jobs_of(schedule, ways, 100_000, 0.0, 1.0)
     assert chunk % 8 == 0
     assert chunk * schedule.num_chunks * 8 <= 100_000 * (8 if collective == "alltoall" else 1)
     assert played(jobs, ways) == 0
-    jobs, _ = jobs_of(schedule, ways, 1000, 0.0)
+    jobs, _ = jobs_of(schedule, ways, 1000, 0.0, 1.0)
     np.add(jobs[0].start, np.uint64(1), out=jobs[0].start)
     assert played(jobs, ways) > 0
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ocs_codesign.fabric.rehearsal.kernel import FIRST_PORT, PIECE
+from ocs_codesign.fabric.rehearsal.kernel import BURST_BYTES, FIRST_PORT, PIECE
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -39,6 +39,7 @@ class HostJob(NamedTuple):
     """What a host does of a schedule: ``start`` words a row, and rows to send and to receive.
 
     ``to`` and ``by`` are its links out, with the address they lead to, and in, with its own.
+    A step lasts ``alpha_s`` more than its bytes at ``rate_Bps``.
     ``sends[s]`` and ``gets[s]`` are rows of step s by link: first, number, whether they are added.
     """
 
@@ -49,6 +50,7 @@ class HostJob(NamedTuple):
     sends: list[dict[int, list[tuple[int, int, bool]]]]
     gets: list[dict[int, list[tuple[int, int, bool]]]]
     alpha_s: float
+    rate_Bps: float  # noqa: N815
 
 
 def enter(name: str) -> None:
@@ -242,7 +244,9 @@ class _Run:
                     part, words = words[:count], words[count:]
                     here = state[first : first + count]
                     np.add(here, part, out=here) if is_added else np.copyto(here, part)
-            until = time.monotonic() + (job.alpha_s if gets else 0.0)
+            # Links pass a burst at once after a pause: what that saved is waited for as well.
+            burst_s = min(max(need.values(), default=0), BURST_BYTES) / job.rate_Bps
+            until = time.monotonic() + (job.alpha_s + burst_s if gets else 0.0)
             while time.monotonic() < until:
                 self._move(max(0.0, until - time.monotonic()))
         while any(self.queue.values()):

@@ -23,7 +23,11 @@ def words_of(schedule: Schedule, message_bytes: int) -> int:
 
 
 def jobs_of(
-    schedule: Schedule, ways: Sequence[LinkWay], message_bytes: int, alpha_s: float
+    schedule: Schedule,
+    ways: Sequence[LinkWay],
+    message_bytes: int,
+    alpha_s: float,
+    rate_Bps: float,  # noqa: N803
 ) -> tuple[list[HostJob], int]:
     """What every rank does, and the bytes of a chunk: words of 8 bytes, exact sums modulo 2^64."""
     words = words_of(schedule, message_bytes)
@@ -62,7 +66,7 @@ def jobs_of(
                     is_sum = schedule.demands[half].kind[item] == SUM
                     steps[step - 1][side].setdefault(link, []).append((at, hi - lo, is_sum))
         sends, gets = [one for one, _ in steps], [two for _, two in steps]
-        jobs.append(HostJob(to, by, start, (here, want), sends, gets, alpha_s))
+        jobs.append(HostJob(to, by, start, (here, want), sends, gets, alpha_s, rate_Bps))
     return jobs, 8 * words
 
 

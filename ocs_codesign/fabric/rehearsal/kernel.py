@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FIRST_PORT, PIECE = 20_000, 2**18
 """The TCP port of link 0, and the most bytes that one call moves."""
+BURST_BYTES = 17_600
+"""What tbf lets through at once after a pause: a packet as large as they are made, and some."""
 PORT = re.compile(r"\d+[AB]?")
 FIRST = 10
 """Redirects of circuits have a preference from here on, by the port that light enters, so that a

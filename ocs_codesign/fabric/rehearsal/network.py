@@ -16,7 +16,14 @@ import numpy as np
 
 from ocs_codesign.fabric.rehearsal.agent import Agent, serve
 from ocs_codesign.fabric.rehearsal.host import enter, serve_host, settle
-from ocs_codesign.fabric.rehearsal.kernel import DARK, KernelLight, batch, batches, redirect
+from ocs_codesign.fabric.rehearsal.kernel import (
+    BURST_BYTES,
+    DARK,
+    KernelLight,
+    batch,
+    batches,
+    redirect,
+)
 from ocs_codesign.fabric.rehearsal.reach import SwitchFile
 from ocs_codesign.fabric.wiring import cable_name, host_strands, port_at, strand_numbers
 
@@ -134,7 +141,7 @@ class EmulatedFabric:
 
     def _lay(self, rate_Bps: float) -> None:  # noqa: N803
         """Every cable and the management network; then addresses, rates, and dark ports."""
-        bits = max(8, int(rate_Bps * 8 * 1514 / 1448))
+        rate = f"{max(8, int(rate_Bps * 8 * 1514 / 1448))}bit"
         lines = ["link add mgmt type bridge", "link set mgmt up"]
         mine: dict[str, list[str]] = {f"s-{name}": [] for name in self.switches}
         shaped: dict[str, list[str]] = {name: [] for name in mine}
@@ -159,7 +166,7 @@ class EmulatedFabric:
             mine[name].append(f"link set {end.device} arp off gso_max_size 16000 up")
             mine[name].append(f"address add {end.address}/32 dev {end.device}")
             shaped[name].append(
-                f"qdisc add dev {end.device} root tbf rate {bits}bit burst 17600 limit 4194304"
+                f"qdisc add dev {end.device} root tbf rate {rate} burst {BURST_BYTES} limit 4194304"
             )
             self._port(end.port, mine[there], shaped[there])
         for b, b_port, a, a_port in self.deployment.cabling.trunks.tolist():

@@ -100,7 +100,7 @@ class Rehearsal:
     def run(self, schedule: Schedule, message: int, faults: Sequence[Fault] = ()) -> Ran:
         """Run a schedule while components fail; what came of it."""
         alpha_s = float(self.deployment.fabric.cost_model.alpha_s) * self.slower
-        jobs, chunk = jobs_of(schedule, self.ways, message, alpha_s)
+        jobs, chunk = jobs_of(schedule, self.ways, message, alpha_s, float(self._rate_Bps()))
         hosts = self.made_up().configuration.host.tolist()
         pipes = self.fabric.living(hosts)
         before = self.fabric.counters()
@@ -184,8 +184,11 @@ class Rehearsal:
             tick_s=tick_s,
         )
         transfers = transfers_of_schedule(schedule, direct_routes(topology, network), message)
-        rate = Fraction(_port_Bps(self.deployment)) / self.slower
-        return float(simulate_transfers(transfers, TimingRules(unit_Bps=rate)).total_s)
+        rules = TimingRules(unit_Bps=self._rate_Bps())
+        return float(simulate_transfers(transfers, rules).total_s)
+
+    def _rate_Bps(self) -> Fraction:  # noqa: N802
+        return Fraction(_port_Bps(self.deployment)) / self.slower
 
     def change(self, to: str, is_drained: bool) -> dict[str, Any]:
         """Lead the switches to another configuration, stage by stage, while all links have streams.
