@@ -58,6 +58,7 @@ SLOW = (
     "codesigned_fabrics",
     "log_to_choice",
     "faster_fabrics",
+    "experts_by_fabric",
 )
 BENCHMARKS = ("benchmark_bfb", "benchmark_forest", "generation_time", "greedy_table")
 
