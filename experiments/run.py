@@ -60,7 +60,10 @@ SLOW = (
     "faster_fabrics",
     "experts_by_fabric",
 )
-BENCHMARKS = ("benchmark_bfb", "benchmark_forest", "generation_time", "greedy_table")
+BENCHMARKS = (
+    *("benchmark_bfb", "benchmark_forest", "generation_time", "greedy_table"),
+    "benchmark_runtimes",
+)
 
 
 def run(name: str, arguments: Sequence[str], *, quiet: bool = False) -> None:

@@ -16,7 +16,7 @@ from folders import ROOT
 import ocs_codesign
 
 REPORTS = [*runner.FAST, *runner.SLOW, "generation_time", "greedy_table"]
-TABLES = ["benchmark_bfb", "benchmark_forest"]
+TABLES = ["benchmark_bfb", "benchmark_forest", "benchmark_runtimes"]
 
 
 def run(script: str, *arguments: str, cwd: Path = ROOT) -> str:
