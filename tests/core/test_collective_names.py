@@ -3,6 +3,7 @@
 import importlib
 import inspect
 
+import numpy as np
 import pytest
 
 import ocs_codesign as oc
@@ -29,6 +30,7 @@ CALLS = {
     "measure_topology": lambda given: oc.measure_topology("Complete(3)", given),
     "messages_on": lambda given: oc.schedules.messages_on("Complete(3)", "direct", given, {}),
     "optimum": lambda given: oc.optimum(star(3, 2), given),
+    "phased": lambda given: oc.schedules.phased("Complete(3)", given, [np.arange(6)]),
     "predict": lambda given: oc.predict("Complete(3)", given),
     "reconfigured_frontier": lambda given: oc.circuits.reconfigured_frontier(4, 2, given),
     "score_cluster": None,  # of a cluster, which tests/fabric build

@@ -104,6 +104,7 @@ TAKEN = {
         repr(oc.servers(2, graph, oc.graphs.Complete(2), 1)),
         repr(oc.servers(5, oc.star(2, 9), [graph, TEXT])),
     ),
+    "phased": lambda graph: oc.schedules.phased(graph, GATHER, [np.arange(len(ENDS))]).inv_rate,
     "phased_alltoall": lambda graph: oc.circuits.phased_alltoall(two(graph)).time,
     "build_sequence": lambda graph: oc.circuits.build_sequence(two(graph), steps_each=2).bound,
     "Routes": lambda graph: repr(
@@ -260,7 +261,7 @@ def test_expansions_say_what_they_expand(name):
 
 FORESTS = {"optimum", "forests", "allreduce_optimum", "allreduce_pipelines"}
 EXCHANGES = {"exchange_optimum", "exchange_paths", "held_plans"}
-NETWORKS = FORESTS | EXCHANGES | {"damaged", "servers", "place", "messages_on"}
+NETWORKS = FORESTS | EXCHANGES | {"damaged", "servers", "place", "messages_on", "phased"}
 """What takes networks too, with switches."""
 
 
