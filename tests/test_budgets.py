@@ -16,7 +16,7 @@ LINES = {
     "core": 12_048,
     "graphs": 4_335,
     "verification": 3_471,
-    "schedules": 23_446,
+    "schedules": 23_449,
     "search": 8_458,
     "circuits": 9_160,
     "fabric": 18_092,

@@ -468,6 +468,9 @@ def phased(
         raise ValueError("phases are for equal shards of all hosts")
     demand = demand_of(collective, network.num_hosts)
     is_sum = bool((demand.kind == SUM).any())
+    for ids in phases:
+        if len(ids) and not 0 <= min(ids) <= max(ids) < network.num_links:
+            raise ValueError(f"links of a phase are from 0 to {network.num_links - 1}")
     in_order = list(phases)[::-1] if is_sum else list(phases)
     links = [_Links(network, ids, is_sum=is_sum) for ids in in_order]
     roots = demand.root.tolist()
