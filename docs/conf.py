@@ -74,7 +74,8 @@ def keep_options_whole(
 ) -> None:
     """Options of commands are marked, for a browser breaks lines after their hyphens else.
 
-    Blocks and tables that scroll on a narrow screen can be reached by keys.
+    Blocks and tables that scroll on a narrow screen can be reached by keys; captions of the
+    theme's list of pages are headings of a level, as readers of screens need.
     """
     option = r'<span class="pre">(--[a-z][\w-]*)</span>'
     if "body" in context:
@@ -82,13 +83,17 @@ def keep_options_whole(
         body = re.sub(option, marked, str(context["body"]))
         wide = r'<(pre(?=>)|div(?= class="table-wrapper))'
         context["body"] = re.sub(wide, r'<\1 tabindex="0"', body)
+    if "furo_navigation_tree" in context:
+        captions = str(context["furo_navigation_tree"])
+        levelled = captions.replace('role="heading"', 'role="heading" aria-level="2"')
+        context["furo_navigation_tree"] = levelled
 
 
 def setup(app: Sphinx) -> None:
     """Pages of commands and of the Python interface are made from the package itself."""
     app.connect("doctree-read", add_dark_pictures, priority=400)  # before pictures are collected
     app.connect("doctree-resolved", link_pictures)
-    app.connect("html-page-context", keep_options_whole)
+    app.connect("html-page-context", keep_options_whole, priority=900)  # after the theme
     app.add_directive("run", Run)
     app.add_directive("thumbnails", Thumbnails)
     app.connect("builder-inited", lambda _: run_pages())
