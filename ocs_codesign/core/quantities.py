@@ -65,6 +65,15 @@ def parse_number(text: str, rule: str = "it must be a number such as 1.05 or 261
     return Fraction(text)
 
 
+def whole(text: str) -> int | None:
+    """The whole number that a text of at most 18 digits is, None for any other text.
+
+    >>> whole("12"), whole("-1"), whole("²"), whole("9" * 5000)
+    (12, None, None, None)
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
 def unit_of_bandwidth(text: str) -> Fraction:
     """Bytes a second of a unit of bandwidth, such as ``"Gbps"`` or ``"5 GB/s"``."""
     number = "" if text[0].isdigit() else "1"

@@ -18,6 +18,7 @@ from ocs_codesign.core.collective import plain_collective
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import errors_at
 from ocs_codesign.core.files.plain_text import read_plain_text
+from ocs_codesign.core.quantities import whole
 from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
@@ -190,9 +191,8 @@ def _nccl_row(line: str) -> _Row | None:
     cells = line.split()
     while cells and _STAMP.fullmatch(cells[-1]):
         cells.pop()
-    if len(cells) < 7 or not (cells[0].isdigit() and cells[1].isdigit()) or cells[2][0].isdigit():
-        return None
-    if len(cells[0]) > 18 or not re.fullmatch(r"[a-z]\w*", cells[2]):
+    size = whole(cells[0]) if len(cells) >= 7 else None
+    if size is None or whole(cells[1]) is None or not re.fullmatch(r"[a-z]\w*", cells[2]):
         return None
     rest = cells[3:]
     if re.fullmatch(r"[a-z]\w*", rest[0]):
@@ -212,7 +212,7 @@ def _nccl_row(line: str) -> _Row | None:
         _check_results(wrong)
         digits = len(time.partition(".")[2])
         sides.append((float(time), float(bus), 0.5 * 10.0**-digits))
-    return _Row(int(cells[0]), tuple(sides)) if sides else None
+    return _Row(size, tuple(sides)) if sides else None
 
 
 def _check_results(wrong: str | float | None) -> None:
@@ -467,7 +467,8 @@ def _table_row(cells: dict[str, str], share: float) -> tuple[int, float] | None:
         number = _NUMBER.match(cell)
         if "size" in title or title in ("bytes", "message", "b"):
             text = cell.replace(" ", "")
-            size = int(text) if text.isdigit() and len(text) < 19 else int(parse_size(text))
+            told = whole(text)
+            size = int(parse_size(text)) if told is None else told
         elif number and ("busbw" in title or "algbw" in title):
             rates["busbw" if "busbw" in title else "algbw"] = float(number[0])
     if size < LEAST_BYTES or not rates:

@@ -76,6 +76,8 @@ def test_every_number_has_its_source(tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
+        ({"graphs": 1}, "graphs is 1: it is a map"),
+        ({"curves": True}, "curves is True: it is a list"),
         ({"numbers": []}, "an object with texts and numbers"),
         ({"colour": "green"}, "'colour' is nothing that a machine has"),
         ({"protocols": ["one"]}, "launch_us has 3 values: there are 1 protocols"),

@@ -102,6 +102,7 @@ def test_blocks_are_whole_buffers_to_us():
         (row(2**20, "20.0", "98.30"), [], "--collective does"),
         (row(2**20, "20.0", "98.30"), ["--collective", "reduce"], "--ranks says them"),
         (row(2**10, "20.0", "0.10"), ["--collective", "allreduce"], "cannot be told"),
+        (log(row(8, "20.0", "98.30").replace("8", "²", 1)), [], "no row of"),
         ('{"results": 3}', [], "no list of results"),
     ],
 )

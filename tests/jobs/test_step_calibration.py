@@ -132,6 +132,7 @@ def test_logs_are_read_without_their_first_step(files, capsys, kind):
         ("data,seconds\n8,nan\n", "line 2: seconds is 'nan': it is a positive number"),
         ("data,seconds\n8,1\n\n8,2\n", "2 measured steps: three or more"),
         ("data,seconds\nx,1\n", "line 2"),
+        (f"data,seconds\n{'9' * 5000},1\n", "line 2: parallel.data is"),
         ("", "it has one column of"),
         ("data,seconds\n16,1\n16,1\n16,1\n", "16 ranks are asked for: there are 8"),
     ],

@@ -329,7 +329,8 @@ def spanning_error(
     text = str(error)
     told = _PATH.match(text)
     keys = [
-        int(key) if key.isdigit() else key for key in re.findall(r"\w+", told[0] if told else "")
+        int(key) if key.isdecimal() and len(key) < 19 else key
+        for key in re.findall(r"\w+", told[0] if told else "")
     ]
     for place in ((), *((part,) for part in parts)):
         if told and _is_there(plain.value, (*place, keys[0])):

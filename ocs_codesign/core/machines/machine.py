@@ -393,14 +393,18 @@ def machine_of(name: str, record: Mapping[str, Any]) -> RealMachine:
     most = record.get("ranks_a_node", 8)
     if not isinstance(most, int) or not 1 <= most <= 2**16:
         raise ValueError(f"ranks_a_node is {shown(most)}: it is a whole number")
-    texts = {key: value for key, value in record.items() if key in known - _PARTS}
+    texts = {key: value for key, value in record.items() if key in (known - {*_PARTS, "machine"})}
+    for key, kind in _PARTS.items():
+        if not isinstance(record.get(key, kind()), kind):
+            raise ValueError(f"{key} is {shown(record[key])}: it is {_KINDS[kind]}")
     numbers = {key: _number(key, value) for key, value in record.get("numbers", {}).items()}
     graphs = {key: _graphs(key, value) for key, value in record.get("graphs", {}).items()}
     curves = tuple(_curve(value) for value in record.get("curves", []))
     return RealMachine(name, texts, numbers, graphs, curves)
 
 
-_PARTS: Final = {"numbers", "graphs", "curves", "machine"}
+_PARTS: Final[dict[str, type]] = {"numbers": dict, "graphs": dict, "curves": list}
+_KINDS: Final[dict[type, str]] = {dict: "a map", list: "a list"}
 
 
 def _number(name: str, value: Any) -> Number:

@@ -21,6 +21,7 @@ import numpy as np
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import errors_at
 from ocs_codesign.core.files.records import RecordLayout, parse_records
+from ocs_codesign.core.quantities import whole
 from ocs_codesign.core.shown import shown
 from ocs_codesign.fabric.repairs.repair import JoinedPorts
 from ocs_codesign.fabric.rewiring.state import DARK, checked_state
@@ -81,14 +82,15 @@ def read_plane_state(
     rows = []
     for place, (plane, name) in _records(path):
         with errors_at(place):
-            if not plane.isascii() or not plane.isdigit() or int(plane[:9]) >= MAX_PLANES:
+            number = whole(plane)
+            if number is None or number >= MAX_PLANES:
                 raise ValueError(f"plane is {shown(plane)}: planes are 0 to {MAX_PLANES - 1}")
             ends = _ports(name, has_b_side=port_model.has_b_side)
             if max(ends) > num_nodes:
                 raise ValueError(
                     f"id is {shown(name)}: there are {num_nodes} nodes, from port 1 on"
                 )
-            rows.append((int(plane), ends[0] - 1, ends[1] - 1))
+            rows.append((number, ends[0] - 1, ends[1] - 1))
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
     planes = max(num_planes, 1 + int(table[:, 0].max(initial=-1)))
     state = np.full((planes, num_nodes), DARK, dtype=np.int32)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ocs_codesign.core.quantities import parse_size
+from ocs_codesign.core.quantities import parse_size, whole
 from ocs_codesign.faces.cli.commands import OUTPUT, argument, command, option
 from ocs_codesign.faces.cli.machine_options import machine_of, machine_option_of
 from ocs_codesign.faces.cli.message_options import messages_option_of
@@ -33,7 +33,7 @@ machine_required = machine_option_of(
 
 def read_bytes(text: str) -> float:
     """A size, which without a unit is in bytes."""
-    return parse_size(f"{text.strip()}B" if text.strip().isdigit() else text)
+    return parse_size(text if whole(text.strip()) is None else f"{text.strip()}B")
 
 
 @command("library-time")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.plain_text import file_error, read_plain_text
+from ocs_codesign.core.quantities import whole
 from ocs_codesign.jobs.files.job_cluster_files import load_room
 from ocs_codesign.jobs.files.job_files import (
     MAX_JOB_BYTES,
@@ -262,7 +263,8 @@ def _changed(value: dict[str, Any], cells: dict[str, str]) -> dict[str, Any]:
             place = parallel["step"]
         elif key in _MODEL_KEYS:
             place = job["model"]
-        place[key] = int(cell) if cell.lstrip("-").isdecimal() else cell
+        number = whole(cell)
+        place[key] = cell if number is None else number
     return job
 
 

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.plain_text import checked_part, read_plain_text
 from ocs_codesign.core.networks.builders import links_named, nodes_named
+from ocs_codesign.core.quantities import whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +108,7 @@ def _links(network: Network, text: str) -> NDArray[np.int64]:
     level = network.dimension
     if text == _ALL:
         return np.arange(network.num_links)
-    is_level = text in (*_FIRST, *_LAST) or (text.startswith("dim") and text[3:].isdecimal())
+    is_level = text in (*_FIRST, *_LAST) or (text[:3] == "dim" and whole(text[3:]) is not None)
     if not is_level or nodes_named(network, text):
         return links_named(network, text)
     if level is None or not network.num_links:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.core.quantities import whole
 from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
@@ -180,17 +181,12 @@ def _name_rules(plant: Plant, hosts: dict[str, int], row: Row, *, is_trunk: bool
             yield f"cable is {shown(name)}: trunks are named as T00001"
         return
     host, plane = hosts.get(row["a_device"]), row["a_port"].removeprefix("p")
-    if (
-        host is None
-        or not plane.isdigit()
-        or len(plane) > 6
-        or int(plane) >= plant.fabric.num_planes
-    ):
+    if host is None or (at := whole(plane)) is None or at >= plant.fabric.num_planes:
         return
     here = [strand.name for strand in STRANDS[plant.model]]
     if row["a_strand"] not in here:
         return
-    place = (int(plane) * len(hosts) + host) * len(here) + here.index(row["a_strand"])
+    place = (at * len(hosts) + host) * len(here) + here.index(row["a_strand"])
     number = f"C{1 + place:05d}"
     if name != number:
         yield f"cable is {shown(name)}: the cable of this strand is {number}"
