@@ -179,7 +179,7 @@ class _Reader:
             from ocs_codesign.core.networks.registry import NETWORKS
 
             near = get_close_matches(name, makers, n=1)
-            more = ": it makes a network, for optimum, compare and build --network"
+            more = ": it makes a network, for optimum, compare, cost --network and build --network"
             more = f": did you mean {near[0]}?" if near else more * (name in NETWORKS)
             raise ValueError(f"unknown name {name!r} in a {self.what}{more}")
         kind = makers[name]

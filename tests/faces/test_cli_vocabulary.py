@@ -220,6 +220,14 @@ def test_what_was_meant_is_said(capsys):
     assert err.endswith(" (try 'ocs-codesign cost --help')\n")
 
 
+@pytest.mark.parametrize("command", [["cost", "--graph"], ["import"]])
+def test_a_room_where_a_graph_is_wanted_is_told_from_one(command, capsys, tmp_path):
+    assert main(["fabric", "example", "--nodes", "8"]) == 0
+    (tmp_path / "room.yaml").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert main([*command, str(tmp_path / "room.yaml")]) == 2
+    assert capsys.readouterr().err.endswith("is given as a network: --network FILE\n")
+
+
 def test_an_option_of_one_value_is_given_once(capsys, tmp_path):
     steps = tmp_path / "steps.csv"
     steps.write_text(STEPS, encoding="utf-8")

@@ -74,7 +74,9 @@ def network_of(record: Any) -> Network:
         }
     for key in record:
         if key not in _KEYS:
-            raise ValueError(f"{shown(key)} is not known: a network has {', '.join(_KEYS)}")
+            is_room = bool(record.keys() & {"version", "planes", "servers", "accelerator"})
+            hint = "; a file of a room or fabric is given as a network: --network FILE" * is_room
+            raise ValueError(f"{shown(key)} is not known: a network has {', '.join(_KEYS)}{hint}")
     hosts, nodes = (_whole(record, key) for key in ("num_hosts", "num_nodes"))
     columns, unit = _columns(_list(record, "links")), _text(record, "unit")
     if nodes > max(_ALWAYS_READ, 2 * len(columns[0])):
