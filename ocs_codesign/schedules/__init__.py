@@ -25,7 +25,7 @@ __getattr__, __dir__, __all__ = offer(
         "breadth_first.loads": "bfb_loads",
         "classic.placement": "messages_on place",
         "design": "Design Known build build_topology measure measure_topology predict",
-        "exchange.drift": "held_plans",
+        "exchange.drift": "held_experts held_plans",
         "exchange.experts": "expert_counts expert_tokens moved_experts placed_experts",
         "exchange.optimum": "exchange_optimum",
         "exchange.paths": "exchange_paths",

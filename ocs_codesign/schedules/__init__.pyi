@@ -11,6 +11,7 @@ from ocs_codesign.schedules.design import build_topology as build_topology
 from ocs_codesign.schedules.design import measure as measure
 from ocs_codesign.schedules.design import measure_topology as measure_topology
 from ocs_codesign.schedules.design import predict as predict
+from ocs_codesign.schedules.exchange.drift import held_experts as held_experts
 from ocs_codesign.schedules.exchange.drift import held_plans as held_plans
 from ocs_codesign.schedules.exchange.experts import expert_counts as expert_counts
 from ocs_codesign.schedules.exchange.experts import expert_tokens as expert_tokens

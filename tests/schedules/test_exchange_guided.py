@@ -34,7 +34,7 @@ from ocs_codesign.schedules.classic.radices import (
 )
 from ocs_codesign.schedules.compare.contest import Contest
 from ocs_codesign.schedules.compare.play import Entrant, entrants, play
-from ocs_codesign.schedules.exchange.drift import held_plans
+from ocs_codesign.schedules.exchange.drift import held_experts, held_plans
 from ocs_codesign.schedules.exchange.experts import (
     KINDS,
     expert_counts,
@@ -432,6 +432,28 @@ def check_regrets(seed: int) -> None:
     assert (found.time >= found.least).all()
     if replanning == 0:
         assert found.time == pytest.approx(found.least, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["moving", "zipf"])
+def test_experts_stay_until_regrets_pay_for_their_way(kind):
+    given_all = {"experts": 8, "top_k": 1, "ranks": 4, "tokens": 64}
+    steps = [{**given_all, "step": step, "layer": step // 2} for step in range(4)]
+    tokens = [expert_tokens(kind, **each) for each in steps]
+
+    def counts(step: int, home: np.ndarray) -> np.ndarray:
+        return expert_counts(kind, **steps[step], home=home)
+
+    plans = []
+    for expert_units in (0, 5, 5000):
+        found = held_experts("star(4, 1)", tokens, counts, expert_units, 4)
+        assert found.total <= found.limit * (1 + 1e-9)
+        assert (found.time >= found.least).all()
+        assert expert_units or found.time == pytest.approx(found.least)
+        plans.append(len(found.planned))
+    assert plans == sorted(plans, reverse=True)
+    assert plans[-1] == 1 < plans[0]
+    with pytest.raises(ValueError, match="a step or more"):
+        held_experts("star(8, 1)", [], counts, 1)
 
 
 def test_a_plan_serves_pairs_that_it_did_not_know():

@@ -13,11 +13,12 @@ import numpy as np
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
 from ocs_codesign.core.networks.builders import as_network
 from ocs_codesign.core.progress import counted
+from ocs_codesign.schedules.exchange.experts import moved_experts, placed_experts
 from ocs_codesign.schedules.exchange.optimum import exchange_optimum
 from ocs_codesign.schedules.exchange.paths import exchange_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -122,3 +123,53 @@ def held_plans(
         least.append(bound)
         regret += times[-1] - bound
     return HeldPlans(np.array(planned), np.array(times), np.array(least), replanning)
+
+
+def held_experts(
+    network: NetworkLike,
+    tokens: Sequence[NDArray[np.int64]],
+    counts: Callable[[int, NDArray[np.int64]], NDArray[np.int64]],
+    expert_units: int,
+    spare: int = 0,
+    options: Options = DEFAULT_OPTIONS,
+) -> HeldPlans:
+    """Places of experts held from step to step, and chosen anew when that pays.
+
+    ``tokens`` has those of every expert, step by step; ``counts`` says what ranks have for each
+    other in a step with experts at these homes, as of ``placed_experts``. They are placed for the
+    first step, and anew once regrets reach what it takes to move them there, each of so many units;
+    the dearest such move is what ``replanning`` counts. A step takes at least what it took, or
+    takes with experts placed for it. Raises ValueError as ``exchange_optimum`` does.
+
+    >>> from functools import partial
+    >>> from ocs_codesign.schedules.exchange.experts import expert_counts, expert_tokens
+    >>> given = {"experts": 16, "top_k": 2, "ranks": 8, "tokens": 64}
+    >>> tokens = [expert_tokens("moving", **given, step=step) for step in range(4)]
+    >>> counts = lambda step, home: expert_counts("moving", **given, step=step, home=home)
+    >>> found = held_experts("star(8, 1)", tokens, counts, 10, spare=8)
+    >>> found.planned.tolist(), found.total <= found.limit
+    ([0, 2], True)
+    """
+    if not len(tokens) or expert_units < 0:
+        raise ValueError("experts are held for a step or more, and one has 0 units or more")
+    given = as_network(network)
+    ranks = given.num_hosts
+
+    def takes(demand: NDArray[np.int64]) -> float:
+        is_any = (demand.sum() - np.trace(demand)) > 0
+        return float(exchange_optimum(given, demand, options=options).value) if is_any else 0.0
+
+    home = placed_experts(tokens[0], ranks, spare)
+    planned, times, least, regret, dearest = [0], [], [], 0.0, 0.0
+    for step, popular in enumerate(counted(tokens)):
+        own = placed_experts(popular, ranks, spare)
+        moves = moved_experts(home, own, ranks)
+        moving = expert_units * takes(moves)
+        dearest = max(dearest, moving)
+        if moves.any() and regret >= moving:
+            home, regret = own, 0.0
+            planned.append(step)
+        times.append(takes(counts(step, home)))
+        least.append(min(times[-1], takes(counts(step, own))))
+        regret += times[-1] - least[-1]
+    return HeldPlans(np.array(planned), np.array(times), np.array(least), dearest)
