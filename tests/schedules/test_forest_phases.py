@@ -172,11 +172,10 @@ def test_no_link_helps_where_another_cut_is_as_narrow():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", ["h100_rail(64)", "a100(64)", "h100_rail(512)"])
-def test_hierarchies_of_hundreds_and_thousands(text):
+@pytest.mark.parametrize("text", ["h100_rail(64)", "a100(64)"])
+def test_hierarchies_of_hundreds(text):
     network = parse_network(text)
     found = phased_halves(network, Collective.ALLREDUCE, sketch_on(network, ["inside", "rail"]))
     free = [optimum(network, half).inv_rate for half in HALVES]
     assert [half.inv_rate for half in found] == free[::-1]
-    if network.num_hosts <= 512:
-        assert check_forest(found[0].forest()) is None
+    assert check_forest(found[0].forest()) is None
