@@ -19,14 +19,14 @@ LINES = {
     "schedules": 23_501,
     "search": 8_458,
     "circuits": 9_160,
-    "fabric": 18_090,
+    "fabric": 18_103,
     "jobs": 16_453,
     "interop": 15_492,
     "faces": 23_596,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 63_736
+MAX_LINES_OF_TESTS = 63_745
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -141,6 +141,15 @@ def test_a_switch_is_led_to_what_is_wanted(case):
     assert len(controller.commands) == len(lines)
 
 
+def test_what_is_stale_on_a_port_of_a_finished_stage_is_taken_down_first():
+    agent = switch(RING, [*RING[:2], "3A-9B", *RING[3:]])
+    controller = controller_of({"s": agent})
+    assert controller.control([[{"s": frozenset()}, {"s": frozenset(RING)}]]) == 1
+    lines = ["add 3A-9B update", "delete 3A-9B", "add 3A-4B safe"]
+    assert [line for _, line in controller.commands] == [f"{CONFIG} {line}" for line in lines]
+    assert agent.intent == agent.lit() == set(RING)
+
+
 def test_strangers_are_not_touched():
     held = [*RING[:4], "9A-10B"]
     agent = switch(held)

@@ -130,7 +130,17 @@ class Controller:
         What is lit and not intended is adopted, then deleted; a wanted one is only adopted.
         """
         held = self.held(switch)
-        intent, stale = set(held.intent), held.stale() - want
+        intent = self._adopted(switch, held, held.stale() - want, want)
+        if intent - want:
+            self._told(switch, f"{CONFIG} delete {','.join(in_order(intent - want))}")
+        if want - intent:
+            self._told(switch, f"{CONFIG} add {','.join(in_order(want - intent))} safe")
+
+    def _adopted(
+        self, switch: str, held: HeldThere, stale: frozenset[str], want: frozenset[str]
+    ) -> set[str]:
+        """What is intended once the stale ones were adopted and deleted."""
+        intent = set(held.intent)
         blinking = {name: in_order(sharing(name, want)) for name in stale if sharing(name, want)}
         for name in in_order(blinking):
             self.say(
@@ -140,17 +150,15 @@ class Controller:
             self._told(switch, f"{CONFIG} add {','.join(in_order(stale))} update")
             intent -= {other for name in stale for other in sharing(name, intent)}
             self._told(switch, f"{CONFIG} delete {','.join(in_order(stale))}")
-        if intent - want:
-            self._told(switch, f"{CONFIG} delete {','.join(in_order(intent - want))}")
-        if want - intent:
-            self._told(switch, f"{CONFIG} add {','.join(in_order(want - intent))} safe")
+        return intent
 
     def _tuned(self, switch: str, want: frozenset[str]) -> None:
         """Wait until both sides of all are tuned, setting up once more those that are not."""
         for is_last in (False, True):
             until = time.monotonic() + self.wait_s
             while True:
-                status = self.held(switch).status
+                held = self.held(switch)
+                status = held.status
                 dark = {name: status.get(name, ("dark", "dark")) for name in want}
                 dark = {name: row for name, row in dark.items() if row != ("tuned", "tuned")}
                 if not dark:
@@ -161,9 +169,11 @@ class Controller:
                     break
                 time.sleep(0.02)
             if not is_last:
-                names = ",".join(in_order(dark))
-                self._told(switch, f"{CONFIG} delete {names}")
-                self._told(switch, f"{CONFIG} add {names} safe")
+                stale = frozenset(name for name in held.stale() if sharing(name, dark))
+                intent = self._adopted(switch, held, stale, want)
+                if intent & set(dark):
+                    self._told(switch, f"{CONFIG} delete {','.join(in_order(intent & set(dark)))}")
+                self._told(switch, f"{CONFIG} add {','.join(in_order(dark))} safe")
         said = (f"{switch} {name} is {'/'.join(dark[name])}" for name in in_order(dark))
         raise Refused(f"not tuned: {', '.join(said)}")
 

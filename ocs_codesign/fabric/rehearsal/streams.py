@@ -110,7 +110,10 @@ class Streams:
             leave_nothing(self.into.pop(link))
 
     def _receive(self, link: int) -> None:
-        data = self.into[link].recv(PIECE)
+        try:
+            data = self.into[link].recv(PIECE)
+        except ConnectionResetError:  # cut at its other end, which new light of its link leads to
+            data = b""
         if not data:
             self.into.pop(link).close()
         self.num_wrong += data != _words(link, self.received[link], len(data))
