@@ -19,7 +19,7 @@ LINES = {
     "schedules": 23_501,
     "search": 8_458,
     "circuits": 9_160,
-    "fabric": 18_103,
+    "fabric": 18_104,
     "jobs": 16_453,
     "interop": 15_492,
     "faces": 23_596,

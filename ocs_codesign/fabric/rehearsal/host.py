@@ -292,15 +292,16 @@ class _Run:
 
     def _close(self, *, is_whole: bool) -> None:
         """End every stream and wait until its other end has, or leave nothing of it on its way."""
-        for each in self.out.values():
-            if is_whole:
-                each.shutdown(socket.SHUT_WR)
-            else:
+        every = [*self.into.values(), *self.out.values()]
+        if not is_whole:  # an end that waits for another would be answered on repaired light
+            for each in every:
                 leave_nothing(each)
-        for each in [*self.into.values(), *self.out.values()]:
-            if is_whole:
-                each.settimeout(_QUIET)
-                with suppress(OSError):
-                    while each.recv(PIECE):
-                        pass
+            return
+        for each in self.out.values():
+            each.shutdown(socket.SHUT_WR)
+        for each in every:
+            each.settimeout(_QUIET)
+            with suppress(OSError):
+                while each.recv(PIECE):
+                    pass
             each.close()
