@@ -19,14 +19,14 @@ LINES = {
     "schedules": 23_501,
     "search": 8_458,
     "circuits": 9_160,
-    "fabric": 18_104,
+    "fabric": 18_108,
     "jobs": 16_453,
     "interop": 15_492,
     "faces": 23_596,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 63_745
+MAX_LINES_OF_TESTS = 63_752
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -39,7 +39,7 @@ LONG_FUNCTIONS = 10
 DATACLASSES = 456
 """Frozen values with a public name."""
 
-PUBLIC_NAMES = 221
+PUBLIC_NAMES = 222
 OPTION_NAMES = 146
 TOP_MODULES = {"__init__.py", "__main__.py", "jax.py", "torch.py"}
 """Those of libraries are imported by their names, as in ``import ocs_codesign.jax``."""

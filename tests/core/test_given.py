@@ -67,6 +67,10 @@ def nodes_and_links(topology):
     return topology.num_nodes, sorted(zip(topology.tail, topology.head, strict=True))
 
 
+def even(topology):
+    return np.ones((topology.num_nodes,) * 2, dtype=int)
+
+
 def two(graph):
     return [graph, RING]
 
@@ -144,8 +148,11 @@ TAKEN = {
     "exchange_optimum": lambda graph: oc.schedules.exchange_optimum(graph).value,
     "exchange_paths": lambda graph: oc.schedules.exchange_paths(graph).num_paths,
     "held_plans": lambda graph: (
-        oc.schedules.held_plans(
-            graph, [np.ones((oc.core.as_topology(graph).num_nodes,) * 2, dtype=int)], 1
+        oc.schedules.held_plans(graph, [even(oc.core.as_topology(graph))], 1).total
+    ),
+    "held_experts": lambda graph: (
+        oc.schedules.held_experts(
+            graph, [np.ones(ALL.topology.num_nodes, dtype=int)], lambda *_: even(ALL.topology), 1
         ).total
     ),
     "allreduce_optimum": oc.schedules.allreduce_optimum,
@@ -260,7 +267,7 @@ def test_expansions_say_what_they_expand(name):
 
 
 FORESTS = {"optimum", "forests", "allreduce_optimum", "allreduce_pipelines"}
-EXCHANGES = {"exchange_optimum", "exchange_paths", "held_plans"}
+EXCHANGES = {"exchange_optimum", "exchange_paths", "held_plans", "held_experts"}
 NETWORKS = FORESTS | EXCHANGES | {"damaged", "servers", "place", "messages_on", "phased"}
 """What takes networks too, with switches."""
 

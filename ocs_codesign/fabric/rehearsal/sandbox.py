@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ocs_codesign.core.progress import tell_phase
@@ -51,8 +52,11 @@ def unshared() -> list[str]:
     raise ValueError(f"a rehearsal needs {lacks}, which this machine lacks")
 
 
-def _die_with_parent() -> None:
+def _die_with(parent: int) -> None:
+    """End with the parent, even if it has ended before this was asked for."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def in_namespaces(asked: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +80,7 @@ def in_namespaces(asked: dict[str, Any]) -> dict[str, Any]:
         text=True,
         env={**os.environ, _MARK: mark},
         start_new_session=is_kept,
-        preexec_fn=None if is_kept else _die_with_parent,
+        preexec_fn=None if is_kept else partial(_die_with, os.getpid()),
     )
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("no pipe to the rehearsal")
