@@ -75,6 +75,11 @@ def torch_calls(name: str, size: int) -> Callable[..., Any]:
     return partial(dist.reduce_scatter_single, part, whole)
 
 
+def waited(call: Callable[..., Any], group: object) -> None:
+    """A call that does not wait, and its wait."""
+    call(group=group, async_op=True).wait()
+
+
 def rank_of(rank: int, store: str, sizes: list[int], turns: int, told: Any) -> None:
     """A process of PyTorch; rank 0 tells its rows."""
     import torch.distributed as dist
@@ -90,7 +95,7 @@ def rank_of(rank: int, store: str, sizes: list[int], turns: int, told: Any) -> N
             ways: list[Callable[[], object]] = [
                 call,
                 partial(call, group=ours),
-                lambda call=call: call(group=ours, async_op=True).wait(),
+                partial(waited, call, ours),
             ]
             seconds = in_turns(ways, turns, dist.barrier)
             if rank == 0:
@@ -124,6 +129,13 @@ def on_torch(sizes: list[int], turns: int) -> Iterator[dict[str, object]]:
             process.join()
 
 
+def until_ready(compiled: Callable[[Any], Any], rows: object) -> None:
+    """A call of what is compiled, until its result is there."""
+    import jax
+
+    jax.block_until_ready(compiled(rows))
+
+
 def on_jax(sizes: list[int], turns: int) -> Iterator[dict[str, object]]:
     """Virtual devices of this process."""
     import jax
@@ -134,7 +146,7 @@ def on_jax(sizes: list[int], turns: int) -> Iterator[dict[str, object]]:
         *(build(parse(f"Complete({DEVICES})"), name) for name in COLLECTIVES)
     )
     where, spec = ocs_codesign.jax.mesh(DEVICES), jax.sharding.PartitionSpec("x")
-    pairs = {
+    pairs: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         "allreduce": (partial(jax.lax.psum, axis_name="x"), plans.psum),
         "allgather": (partial(jax.lax.all_gather, axis_name="x", tiled=True), plans.all_gather),
         "reduce-scatter": (
@@ -149,13 +161,13 @@ def on_jax(sizes: list[int], turns: int) -> Iterator[dict[str, object]]:
                 np.ones(DEVICES * length, dtype=np.float32), jax.sharding.NamedSharding(where, spec)
             )
             ways: list[Callable[[], object]] = []
-            for call in (theirs, partial(ours, axis="x")):
+            calls: list[Callable[[Any], Any]] = [theirs, partial(ours, axis="x")]
+            for call in calls:
                 spread = jax.shard_map(
-                    lambda row, call=call: call(row),
-                    **{"mesh": where, "in_specs": spec, "out_specs": spec, "check_vma": False},
+                    call, **{"mesh": where, "in_specs": spec, "out_specs": spec, "check_vma": False}
                 )
                 compiled = jax.jit(spread).lower(rows).compile()
-                ways.append(lambda of=compiled, rows=rows: jax.block_until_ready(of(rows)))
+                ways.append(partial(until_ready, compiled, rows))
             yield row_of("jax", name, DEVICES, size, in_turns(ways, turns, lambda: None))
 
 

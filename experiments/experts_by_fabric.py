@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,7 +43,8 @@ QUICK_FABRICS = ("rails", "one switch")
 KINDS = ("zipf", "hot_rank", "hot_spread", "moving", "ragged", "silent")
 QUICK_KINDS = ("zipf", "moving")
 RANKS, LAYERS, SPARE = 64, 4, 64
-DRAWN = {"experts": 256, "top_k": 8, "ranks": RANKS, "tokens": 512}
+counts_of = partial(expert_counts, experts=256, top_k=8, ranks=RANKS, tokens=512)
+tokens_of = partial(expert_tokens, experts=256, top_k=8, ranks=RANKS, tokens=512)
 EXPERT_BYTES = 44_040_192
 """Three matrices of 7168 x 2048, a byte a number."""
 COLOURS = dict(zip(FABRICS, (OURS, KAUTZ, TREE, PUBLISHED), strict=True))
@@ -59,7 +60,7 @@ def least(network: str, demand: bytes) -> Fraction:
     return exchange_optimum(network, np.frombuffer(demand, np.int64).reshape(RANKS, RANKS)).value
 
 
-def over_even(network: str, counts: NDArray) -> float:
+def over_even(network: str, counts: NDArray[np.int64]) -> float:
     """The time of a dispatch over that of an even one of as many tokens."""
     even = exchange_optimum(network).value * int(counts.sum()) / RANKS**2
     return float(least(network, counts.tobytes()) / even)
@@ -70,14 +71,11 @@ def row(fabric: str, network: str, kind: str) -> dict[str, object]:
     lie, placed, moved, moving = [], [], 0, Fraction(0)
     for layer in range(LAYERS):
         homes = [
-            placed_experts(expert_tokens(kind, **DRAWN, step=step, layer=layer), RANKS, SPARE)
-            for step in (0, 1)
+            placed_experts(tokens_of(kind, step=step, layer=layer), RANKS, SPARE) for step in (0, 1)
         ]
-        lie.append(over_even(network, expert_counts(kind, **DRAWN, step=1, layer=layer)))
-        placed.append(
-            over_even(network, expert_counts(kind, **DRAWN, step=1, layer=layer, home=homes[0]))
-        )
-        moves = moved_experts(*homes, RANKS)
+        lie.append(over_even(network, counts_of(kind, step=1, layer=layer)))
+        placed.append(over_even(network, counts_of(kind, step=1, layer=layer, home=homes[0])))
+        moves = moved_experts(homes[0], homes[1], RANKS)
         moved += int(moves.sum())
         if moves.any():
             moving += least(network, moves.tobytes()) * EXPERT_BYTES / 10**6

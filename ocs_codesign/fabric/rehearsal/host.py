@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ocs_codesign.fabric.rehearsal.kernel import BURST_BYTES, FIRST_PORT, PIECE
+from ocs_codesign.fabric.rehearsal.streams import Streams, leave_nothing
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -92,8 +93,6 @@ def serve_host(name: str, pipe: Connection) -> None:
             elif what == "run":
                 _Run(rest[0], pipe).run()
             elif what == "stream":
-                from ocs_codesign.fabric.rehearsal.streams import Streams
-
                 Streams(pipe).run()
         except (EOFError, OSError):
             return  # who asks has gone
@@ -148,12 +147,6 @@ def _heard(ears: dict[str, socket.socket]) -> list[tuple[str, str]]:
             if kind != socket.PACKET_OUTGOING:
                 heard.add((name, data[14:].decode().strip()))
     return sorted(heard)
-
-
-def leave_nothing(each: socket.socket) -> None:
-    """Close a connection without a word more of what it still had to send."""
-    each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    each.close()
 
 
 class _Run:

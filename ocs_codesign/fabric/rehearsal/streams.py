@@ -7,13 +7,13 @@ import array
 import fcntl
 import select
 import socket
+import struct
 import termios
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ocs_codesign.fabric.rehearsal.host import leave_nothing
 from ocs_codesign.fabric.rehearsal.kernel import FIRST_PORT, PIECE
 
 if TYPE_CHECKING:
@@ -31,6 +31,12 @@ def _words(stream: int, first: int, count: int) -> bytes:
     low, high = first // 8, (first + count + 7) // 8
     words = np.arange(low, high, dtype=np.uint64) + np.uint64(stream << 40)
     return words.tobytes()[first - 8 * low : first - 8 * low + count]
+
+
+def leave_nothing(each: socket.socket) -> None:
+    """Close a connection without a word more of what it still had to send."""
+    each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    each.close()
 
 
 class Streams:

@@ -143,9 +143,10 @@ def held_experts(
 
     >>> from functools import partial
     >>> from ocs_codesign.schedules.exchange.experts import expert_counts, expert_tokens
-    >>> given = {"experts": 16, "top_k": 2, "ranks": 8, "tokens": 64}
-    >>> tokens = [expert_tokens("moving", **given, step=step) for step in range(4)]
-    >>> counts = lambda step, home: expert_counts("moving", **given, step=step, home=home)
+    >>> counts_of = partial(expert_counts, "moving", experts=16, top_k=2, ranks=8, tokens=64)
+    >>> tokens_of = partial(expert_tokens, "moving", experts=16, top_k=2, ranks=8, tokens=64)
+    >>> counts = lambda step, home: counts_of(step=step, home=home)
+    >>> tokens = [tokens_of(step=step) for step in range(4)]
     >>> found = held_experts("star(8, 1)", tokens, counts, 10, spare=8)
     >>> found.planned.tolist(), found.total <= found.limit
     ([0, 2], True)
