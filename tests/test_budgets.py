@@ -21,12 +21,12 @@ LINES = {
     "circuits": 9_160,
     "fabric": 18_107,
     "jobs": 16_453,
-    "interop": 15_492,
+    "interop": 15_502,
     "faces": 23_596,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 63_754
+MAX_LINES_OF_TESTS = 63_755
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -120,7 +120,7 @@ def _ran(ranks: JoinedRank, task: tuple[MessagesJob, float]) -> RunOutcome:
         buffer = torch.from_numpy(np.resize(rest, moves.size))
         put(buffer, moves.given, torch.from_numpy(mine.given(name)))
         wire = TorchWire(group, buffer, job.name, moves.num_steps, timedelta(seconds=limit_s))
-        group.barrier().wait()
+        wire.meet()
         begin = perf_counter()
         execute(moves, buffer, wire, torch.Tensor.add_, turn * moves.num_steps, TAGS)
         wall_s.append(perf_counter() - begin)

@@ -64,6 +64,16 @@ class TorchWire:
                 f"{f'nothing came in {limit_s:g} s' if is_over else 'the connection is gone'}"
             ) from error
 
+    def meet(self) -> None:
+        """Wait for all ranks of the group; RuntimeError, with the rank, if one does not come."""
+        try:
+            self._group.barrier().wait()
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"rank {self._group.rank()} waits for all ranks to begin {self._told}: one of them "
+                "does not come"
+            ) from error
+
 
 class _FailedStart(NamedTuple):
     """What cannot start since the peer has gone: said like all else where it is waited for."""
