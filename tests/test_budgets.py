@@ -19,7 +19,7 @@ LINES = {
     "schedules": 23_502,
     "search": 8_458,
     "circuits": 9_160,
-    "fabric": 18_107,
+    "fabric": 18_111,
     "jobs": 16_453,
     "interop": 15_502,
     "faces": 23_596,

@@ -223,7 +223,7 @@ def test_what_fails_is_named_and_repaired_live(tmp_path, capsys):
 def test_a_change_under_traffic_loses_nothing_and_its_fabric_can_be_controlled(tmp_path, capsys):
     deployment = small_deployment()
     bundle, (first, second) = written(deployment, tmp_path / "bundle"), deployment.names
-    faults = ("--fault", "controller@0.1", "--keep")
+    faults = ("--fault", "controller@0.05", "--keep")
     done = rehearsed(capsys, bundle, "--to", second, *faults)
     if done is not None:
         assert (done[0], done[1]["neighbours"]) == (0, "valid")
