@@ -13,16 +13,16 @@ import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
-    "core": 12_064,
+    "core": 12_065,
     "graphs": 4_335,
     "verification": 3_471,
-    "schedules": 23_502,
+    "schedules": 23_500,
     "search": 8_458,
     "circuits": 9_160,
     "fabric": 18_111,
     "jobs": 16_453,
-    "interop": 15_502,
-    "faces": 23_596,
+    "interop": 15_494,
+    "faces": 23_594,
 }
 """Lines of every package; what they are to come to is a third less."""
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 MAX_LINKS = 100_000_000
+"""Largest number of links a topology may have (800 MB of endpoints)."""
 _MAX_ENTRIES = 2**29
 """Of a table of all pairs of nodes, or of all neighbours of each: 1 GB, and nothing else hangs."""
-"""Largest number of links a topology may have (800 MB of endpoints)."""
 MAX_STEPS = 2**24
 """Largest number of steps that a schedule may take."""
 MAX_COSTED_STEPS = 2**16

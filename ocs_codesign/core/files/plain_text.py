@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, final
 
 from ocs_codesign.core.files.atomic import decoded
+from ocs_codesign.core.quantities import whole as whole_number
 from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
@@ -329,7 +330,7 @@ def spanning_error(
     text = str(error)
     told = _PATH.match(text)
     keys = [
-        int(key) if key.isdecimal() and len(key) < 19 else key
+        key if (number := whole_number(key)) is None else number
         for key in re.findall(r"\w+", told[0] if told else "")
     ]
     for place in ((), *((part,) for part in parts)):

@@ -119,7 +119,7 @@ def optimum_sections(found: NetworkOptimum) -> Iterator[Section]:
         ("reduce-scatter", _rate_text(found.reduce_scatter)),
         ("allreduce", _allreduce_text(found)),
         ("phases", None if found.sketch is None else ", then ".join(found.sketch.phases)),
-        ("in phases", None if found.sketch is None else _phased_text(found)),
+        ("in phases", None if found.sketch is None else _phased_text(found.network, found.sketch)),
         ("t_b of the allgather", t_b_text(gather.t_b)),
         ("trees a host", _trees_text(gather)),
         ("bottleneck", _cut_text(gather)),
@@ -336,12 +336,9 @@ def _loss_text(sketch: Guided) -> str:
     return f"{least}: the phases take {float(sketch.loss):.4g} times as long"
 
 
-def _phased_text(found: NetworkOptimum) -> str:
-    sketch = found.sketch
-    if sketch is None:
-        return ""
-    algbw = found.network.num_hosts / (sketch.free * sketch.loss)
-    told = f"{sketch.collective} {_with_unit(algbw, found.network.unit)}"
+def _phased_text(network: Network, sketch: Guided) -> str:
+    algbw = network.num_hosts / (sketch.free * sketch.loss)
+    told = f"{sketch.collective} {_with_unit(algbw, network.unit)}"
     if sketch.loss == 1:
         return f"{told}, nothing is lost"
     return f"{told}, {float(sketch.loss):.4g} times as long as without"

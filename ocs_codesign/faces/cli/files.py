@@ -474,11 +474,11 @@ def _job(given: RunOptions, on: Runtime, elements: int) -> RunJob | MessagesJob:
     text, ranks, asked = given.design, given.ranks, given.asked
     plan, barriers = _plan(text, elements * ELEMENT_BYTES, asked)
     name = Path(text).name if exists(text) else text
+    job: RunJob | MessagesJob
     job = on.job(name, plan, elements, barriers, given.seed, in_place=asked["in_place"])
-    made: RunJob | MessagesJob = job
-    if ranks is not None and ranks != made.program.num_ranks:
-        raise ValueError(f"--ranks is {ranks}, but {name} is for {made.program.num_ranks} ranks")
-    return made
+    if ranks is not None and ranks != job.program.num_ranks:
+        raise ValueError(f"--ranks is {ranks}, but {name} is for {job.program.num_ranks} ranks")
+    return job
 
 
 def _plan(text: str, message_bytes: int, asked: dict[str, Any]) -> tuple[Any, tuple[int, ...]]:

@@ -184,24 +184,16 @@ def _change_sections(change: dict[str, Any]) -> list[Any]:
 
 
 def _sections(answer: dict[str, Any]) -> list[Any]:
-    equal = sum(row["loaded_bytes"] == row["counted_bytes"] for row in answer["circuits"])
-    rows = [
-        (
-            *(each["name"], "yes" if each["results_exact"] else "no"),
-            "-" if each["seconds"] is None else f"{each['seconds']:.3f}",
-            f"{each['simulated_seconds']:.3f}",
-        )
-        for each in answer["collectives"]
-    ]
+    from ocs_codesign.faces.web.report.rehearsals import as_loaded, collective_rows
+
+    rows = collective_rows(answer["collectives"])
     sections: list[Any] = [
         f"up in {answer['up_s']:.1f} s; neighbours: {answer['neighbours']}",
         Table(("collective", "exact", "seconds", "simulated"), rows),
     ]
     if any(each["results_exact"] and each["seconds"] is None for each in answer["collectives"]):
         sections.append("no seconds where this machine was too busy: hosts waited for a core")
-    sections.append(
-        f"bytes as loaded on {equal} of {len(answer['circuits'])} links, by counters of both ends"
-    )
+    sections.append(f"bytes as loaded {as_loaded(answer['circuits'])}")
     for each in answer["mpi"]:
         same = "equal to MPI's own bit by bit" if each["results_equal"] else "not MPI's own"
         how = "all" if each["is_carried"] else "not all"

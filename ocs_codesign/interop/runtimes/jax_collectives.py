@@ -247,42 +247,34 @@ class JaxCollectives:
     ) -> Any:
         """The parts of all devices behind each other; its derivative is ``psum_scatter``."""
         ranks = AxisRanks.of(axis, axis_index_groups)
-        forward, backward = (
-            partial(each, ranks, sizes) for each in (self._all_gather, self._psum_scatter)
-        )
-        return _differentiated(forward, backward, x)
+        return _differentiated(self._all_gather, self._psum_scatter, x, ranks, sizes)
 
     def psum_scatter(
         self, x: Any, axis: Any, sizes: Sizes = None, axis_index_groups: Groups = None
     ) -> Any:
         """A device's part of the sum; its derivative is ``all_gather``."""
         ranks = AxisRanks.of(axis, axis_index_groups)
-        forward, backward = (
-            partial(each, ranks, sizes) for each in (self._psum_scatter, self._all_gather)
-        )
-        return _differentiated(forward, backward, x)
+        return _differentiated(self._psum_scatter, self._all_gather, x, ranks, sizes)
 
     def psum(self, x: Any, axis: Any, axis_index_groups: Groups = None) -> Any:
         """The sum of all devices; its derivative is the sum of the derivatives of all."""
-        call = partial(self._psum, AxisRanks.of(axis, axis_index_groups))
-        return _differentiated(call, call, x)
+        ranks = AxisRanks.of(axis, axis_index_groups)
+        return _differentiated(self._psum, self._psum, x, ranks)
 
     def all_to_all(self, x: Any, axis: Any, axis_index_groups: Groups = None) -> Any:
         """Every device's part for every other; its derivative is itself."""
-        call = partial(self._all_to_all, AxisRanks.of(axis, axis_index_groups))
-        return _differentiated(call, call, x)
+        ranks = AxisRanks.of(axis, axis_index_groups)
+        return _differentiated(self._all_to_all, self._all_to_all, x, ranks)
 
     def broadcast(self, x: Any, axis: Any, root: int = 0, axis_index_groups: Groups = None) -> Any:
         """What the root has, on all devices; its derivative is ``reduce``."""
         ranks = _rooted(axis, axis_index_groups, root)
-        forward, backward = (partial(each, ranks, root) for each in (self._broadcast, self._reduce))
-        return _differentiated(forward, backward, x)
+        return _differentiated(self._broadcast, self._reduce, x, ranks, root)
 
     def reduce(self, x: Any, axis: Any, root: int = 0, axis_index_groups: Groups = None) -> Any:
         """The sum of all devices on the root, zeros elsewhere; its derivative is ``broadcast``."""
         ranks = _rooted(axis, axis_index_groups, root)
-        forward, backward = (partial(each, ranks, root) for each in (self._reduce, self._broadcast))
-        return _differentiated(forward, backward, x)
+        return _differentiated(self._reduce, self._broadcast, x, ranks, root)
 
     def _done(
         self,
@@ -376,12 +368,12 @@ class JaxCollectives:
         return jnp.where(ranks.mine() == root, total, jnp.zeros_like(total))
 
 
-def _differentiated(forward: Any, backward: Any, x: Any) -> Any:
+def _differentiated(forward: Any, backward: Any, x: Any, *given: Any) -> Any:
     """Derivatives by schedules of their own: those of JAX would go over reversed links."""
     import jax
 
-    call = jax.custom_vjp(forward)
-    call.defvjp(lambda x: (call(x), None), lambda _, told: (backward(told),))
+    call = jax.custom_vjp(partial(forward, *given))
+    call.defvjp(lambda x: (call(x), None), lambda _, told: (backward(*given, told),))
     return call(x)
 
 

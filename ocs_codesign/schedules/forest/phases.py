@@ -395,9 +395,7 @@ def _loaded(network: Network, placed: list[_Placed], parts: int) -> _Loaded:
     for one in placed:
         times, found = trees // one.trees.trees, one.trees
         if all(use.holders.bit_count() == 1 for use in one.uses):
-            np.add.at(
-                load, found.link, times * np.repeat(found.units[found.tree], np.diff(found.start))
-            )
+            load += times * found.loads(network.num_links)
             continue
         for _, low, high, arcs in _overlaps(one):
             for arc in arcs.tolist():

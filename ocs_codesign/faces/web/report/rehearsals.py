@@ -8,15 +8,31 @@ from ocs_codesign.core.quantities import format_size
 from ocs_codesign.faces.notebook import FileLink, facts_html, table_html
 
 
+def as_loaded(circuits: list[dict[str, Any]]) -> str:
+    """On how many links both ends counted what was loaded on them."""
+    equal = sum(row["loaded_bytes"] == row["counted_bytes"] for row in circuits)
+    return f"on {equal} of {len(circuits)} links, by counters of both ends"
+
+
+def collective_rows(collectives: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Name, whether results were exact, seconds if they can be told, and those of the clock."""
+    return [
+        (
+            *(each["name"], "yes" if each["results_exact"] else "no"),
+            "-" if each["seconds"] is None else f"{each['seconds']:.3f}",
+            f"{each['simulated_seconds']:.3f}",
+        )
+        for each in collectives
+    ]
+
+
 def rehearsal_section(rehearsal: dict[str, Any]) -> str:
     """What ran and failed on the emulated fabric, beside what the bundle says."""
-    circuits = rehearsal["circuits"]
-    equal = sum(row["loaded_bytes"] == row["counted_bytes"] for row in circuits)
     rows: list[tuple[str, object]] = [
         ("held", "all of it" if rehearsal["ok"] else "not all of it"),
         ("configuration", rehearsal["configuration"]),
         ("neighbours", rehearsal["neighbours"]),
-        ("bytes as loaded", f"on {equal} of {len(circuits)} links, by counters of both ends"),
+        ("bytes as loaded", as_loaded(rehearsal["circuits"])),
         ("every link", FileLink("rehearsal.json")),
     ]
     return facts_html(rows) + _collectives(rehearsal) + _change(rehearsal) + _faults(rehearsal)
@@ -24,14 +40,7 @@ def rehearsal_section(rehearsal: dict[str, Any]) -> str:
 
 def _collectives(rehearsal: dict[str, Any]) -> str:
     columns = ("collective", "results exact", "seconds", "simulated seconds")
-    rows = [
-        (
-            *(each["name"], "yes" if each["results_exact"] else "no"),
-            "-" if each["seconds"] is None else f"{each['seconds']:.3f}",
-            f"{each['simulated_seconds']:.3f}",
-        )
-        for each in rehearsal["collectives"]
-    ]
+    rows = collective_rows(rehearsal["collectives"])
     note = (
         f"Messages of {format_size(rehearsal['message_bytes'])} on a clock that is "
         f"{rehearsal['slower']:,} times slower; no seconds where the machine was too busy."
