@@ -36,6 +36,7 @@ copybutton_only_copy_prompt_lines = False
 html_theme = "furo"
 html_title = f"ocs_codesign {release}"
 html_static_path = ["_static"]
+templates_path = ["_templates"]
 html_css_files = ["pages.css"]
 html_show_sphinx = False
 html_show_sourcelink = False
@@ -74,15 +75,17 @@ def keep_options_whole(
 ) -> None:
     """Options of commands are marked, for a browser breaks lines after their hyphens else.
 
-    Blocks and tables that scroll on a narrow screen can be reached by keys; captions of the
-    theme's list of pages are headings of a level, as readers of screens need.
+    Blocks and tables that scroll on a narrow screen can be reached by keys, a corner of a table
+    that says nothing is no heading, and captions of the theme's list of pages are headings of a
+    level, as readers of screens need.
     """
     option = r'<span class="pre">(--[a-z][\w-]*)</span>'
     if "body" in context:
         marked = r'<span class="pre option">\1</span>'
         body = re.sub(option, marked, str(context["body"]))
-        wide = r'<(pre(?=>)|div(?= class="table-wrapper))'
-        context["body"] = re.sub(wide, r'<\1 tabindex="0"', body)
+        wide = r'<(pre(?=>)|div(?= class="(?:table-wrapper|output text_html|scrolled)))'
+        body = re.sub(wide, r'<\1 tabindex="0"', body)
+        context["body"] = re.sub(r"<th[^>]*>(<p></p>)?</th>", "<td></td>", body)
     if "furo_navigation_tree" in context:
         captions = str(context["furo_navigation_tree"])
         levelled = captions.replace('role="heading"', 'role="heading" aria-level="2"')
