@@ -37,7 +37,7 @@ def archive(tmp_path):
         arrays = {**arrays_of(schedule), **changes}
         path = tmp_path / "s.npz"
         kept = {name: array for name, array in arrays.items() if array is not None}
-        np.savez(path, allow_pickle=True, **kept)
+        np.savez(path, **kept)
         return path
 
     return write
