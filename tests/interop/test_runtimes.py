@@ -34,6 +34,7 @@ from ocs_codesign.graphs.text import parse
 from ocs_codesign.interop.lowering.lowering import lower
 from ocs_codesign.interop.runtimes.rounds import rounds_of
 from ocs_codesign.interop.runtimes.shelf import shelves_of
+from ocs_codesign.interop.runtimes.tables import tables_of
 from ocs_codesign.interop.runtimes.traffic import traffic_of
 from ocs_codesign.schedules.classic.registry import CLASSIC
 from ocs_codesign.schedules.design import build
@@ -108,6 +109,17 @@ def test_rounds_are_as_few_as_can_be(case):
     for each in rounds:
         sources, targets = zip(*each, strict=True)
         assert len(set(sources)) == len(set(targets)) == len(each)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps_by_the_same_permutations_send_at_most_three_times_as_much(name):
+    traffic, facts = known_traffic(name), CASES[name]["facts"]
+    alone, together = (tables_of(traffic, facts["rounds"] - less) for less in (0, 1))
+    assert sum(each.num_steps for each in together) == len(alone) == facts["steps"]
+    assert sum(len(each.pairs) for each in together) <= facts["rounds"]
+    assert len(together) < len(alone)
+    least, sent = (sum(each.num_sent for each in tables) for tables in (alone, together))
+    assert facts["chunks_moved"] <= least <= sent <= 3 * least
 
 
 DESIGNS = {

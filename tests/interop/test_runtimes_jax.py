@@ -9,10 +9,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from runtime_samples import CASES, bits, inputs_of, planned, uneven_inputs_of
+from runtime_samples import CASES, bits, inputs_of, known_traffic, planned, uneven_inputs_of
 from torch_ranks import plans
 
+from ocs_codesign.core.collective import Collective
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.interop.runtimes.tables import tables_of
 from ocs_codesign.schedules.classic.registry import CLASSIC
+from ocs_codesign.schedules.registry import Task, made_by
 
 pytestmark = [pytest.mark.runtimes, pytest.mark.filterwarnings("ignore")]
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=11")
@@ -86,6 +90,54 @@ def test_known_bits_and_rounds(name, some):
     used = {(str(send[1]), str(send[2])) for send in plan["sends"]}
     assert set().union(*pairs) == used
     assert set(collectives.counts) == {(plan["collective"], "schedule")}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (at % 3 > 0)) for at, name in enumerate(CASES)],
+)
+def test_steps_in_loops_have_the_same_bits(name, monkeypatch):
+    import jax
+
+    import ocs_codesign.jax
+    from ocs_codesign.interop.runtimes import jax_collectives
+
+    monkeypatch.setattr(jax_collectives, "UNROLLED_ROUNDS", 0)
+    plan, run = CASES[name]["plan"], CASES[name]["runs"][-1]
+    method, root = METHODS[plan["collective"]], plan.get("root")
+    call = getattr(ocs_codesign.jax.collective(planned(plan)), method)
+    call = call if root is None else partial(call, root=root)
+    with jax.enable_x64(run["dtype"] == "int64"):
+        rows = np.stack(inputs_of(CASES[name], run))
+        compiled = spread(partial(call, axis="x"), plan["num_nodes"]).lower(rows).compile()
+        results = list(np.asarray(compiled(rows)))
+    results = results[root : root + 1] if plan["collective"] == "reduce" else results
+    assert bits(results) == (run.get("sha256_16_of_all_ranks") or run["sha256_16_of_results"])
+    pairs, other = sent_pairs(compiled)
+    tables = tables_of(known_traffic(name), 0)
+    assert (len(pairs), other) == (sum(len(each.pairs) for each in tables), [])
+    used = {(str(send[1]), str(send[2])) for send in plan["sends"]}
+    assert set().union(*pairs) == used
+
+
+@pytest.mark.long
+def test_many_rounds_are_a_short_program(monkeypatch):
+    """69 steps of 271 rounds: by themselves 3 MB of text, in a loop 4 permutations."""
+    import ocs_codesign.jax
+    from ocs_codesign.interop.runtimes import jax_collectives
+
+    task = Task(parse("Torus((3, 3))").topology(), Collective("broadcast", root=0))
+    call = partial(ocs_codesign.jax.collective(made_by("forest", task)).broadcast, axis="x")
+    rows = np.random.default_rng(0).normal(size=(9, 1000)).astype(np.float32)
+    texts, permutations = [], []
+    for most in (271, 270):
+        monkeypatch.setattr(jax_collectives, "UNROLLED_ROUNDS", most)
+        compiled = spread(call, 9).lower(rows).compile()
+        assert (np.asarray(compiled(rows)) == rows[0]).all()
+        texts.append(len(compiled.as_text()))
+        permutations.append(len(sent_pairs(compiled)[0]))
+    assert permutations == [271, 4]
+    assert texts[1] < 0.05 * texts[0]
 
 
 UNEVEN = [name for name in CASES if "uneven" in CASES[name]]

@@ -1,20 +1,21 @@
 """Collectives of JAX over schedules, for use inside ``shard_map``: steps are permutations.
 
-A step is as many ``ppermute`` as its busiest rank has messages. Shapes are static, so that the page
-is chosen by bytes when a function is traced, and every size has a program of its own.
+A step is as many ``ppermute`` as its busiest rank has messages; where all steps had too many, they
+are loops over those that they have in common. Shapes are static, so that the page is chosen by
+bytes when a function is traced, and every size has a program of its own.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from ocs_codesign.core.topology import starts_of
-from ocs_codesign.interop.runtimes.rounds import rounds_of
 from ocs_codesign.interop.runtimes.shelf import shelves_of
+from ocs_codesign.interop.runtimes.tables import UNROLLED_ROUNDS, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,65 +28,6 @@ if TYPE_CHECKING:
 
     Groups = Sequence[Sequence[int]] | None
     Sizes = Sequence[int] | None
-
-
-class StepTables(NamedTuple):
-    """A step: pairs of every round, and slots by round or message and rank.
-
-    Row r of ``source[k]`` are the slots that rank r sends in round k. Of the messages that a rank
-    gets, by increasing source, the k-th came in round ``order[k, r]``; ``adds[k]`` and
-    ``copies[k]`` are the slots to which its chunks are added, or where they are kept. A slot that
-    is not there is the one of zeros where it is read, and behind it where it is written.
-    """
-
-    pairs: tuple[tuple[tuple[int, int], ...], ...]
-    source: tuple[NDArray[np.int32], ...]
-    order: NDArray[np.int32]
-    adds: NDArray[np.int32] | None
-    copies: NDArray[np.int32] | None
-
-
-@lru_cache(maxsize=64)
-def tables_of(traffic: RankMessages) -> tuple[StepTables, ...]:
-    """The tables of all steps."""
-    ranks, none = traffic.num_ranks, traffic.most_slots
-    slot = np.full((ranks, traffic.num_chunks), none, dtype=np.int32)
-    for rank in range(ranks):
-        held = traffic.slots_of(rank)
-        slot[rank, held] = np.arange(len(held))
-    steps = []
-    for step in range(traffic.num_steps):
-        rows = np.flatnonzero(traffic.step == step)
-        number = {
-            (int(traffic.source[row]), int(traffic.target[row])): row for row in rows.tolist()
-        }
-        rounds = rounds_of(number)
-        longest = int(np.diff(traffic.start)[rows].max())
-        order = np.zeros((len(rounds), ranks), dtype=np.int32)
-        adds = np.full((len(rounds), ranks, longest), none + 1, dtype=np.int32)
-        copies, sources = adds.copy(), []
-        round_of = {pair: at for at, pairs in enumerate(rounds) for pair in pairs}
-        for pairs in rounds:
-            chunks = [traffic.chunk[_part(traffic, number[pair])] for pair in pairs]
-            source = np.full((ranks, max(map(len, chunks))), none, dtype=np.int32)
-            for (sender, _), sent in zip(pairs, chunks, strict=True):
-                source[sender, : len(sent)] = slot[sender, sent]
-            sources.append(source)
-        for rank in range(ranks):
-            for place, pair in enumerate(sorted(pair for pair in number if pair[1] == rank)):
-                part = _part(traffic, number[pair])
-                order[place, rank] = round_of[pair]
-                written = traffic.adds[part]
-                where = slot[rank, traffic.chunk[part]]
-                adds[place, rank, : len(where)] = np.where(written, where, none + 1)
-                copies[place, rank, : len(where)] = np.where(written, none + 1, where)
-        both = [table if (table <= none).any() else None for table in (adds, copies)]
-        steps.append(StepTables(tuple(map(tuple, rounds)), tuple(sources), order, *both))
-    return tuple(steps)
-
-
-def _part(traffic: RankMessages, row: int) -> slice:
-    return slice(int(traffic.start[row]), int(traffic.start[row + 1]))
 
 
 class AxisRanks(NamedTuple):
@@ -157,24 +99,35 @@ def performed(
     buffer = jnp.zeros((none + 1, width), given.dtype)
     rows = first.cut(given, mine, width)
     buffer = buffer.at[jnp.asarray(first.slot)[mine]].set(rows, mode="drop")
-    for step in tables_of(traffic):
-        came = []
-        longest = max(source.shape[1] for source in step.source)
-        for pairs, source in zip(step.pairs, step.source, strict=True):
-            sent = jax.lax.ppermute(
-                buffer[jnp.asarray(source)[mine]], ranks.axis, ranks.pairs(pairs)
-            )
-            came.append(jnp.pad(sent, ((0, longest - source.shape[1]), (0, 0))))
-        stack, order = jnp.stack(came), jnp.asarray(step.order)
-        for place in range(len(came)):
-            message = stack[order[place][mine]]
-            if step.adds is not None:
-                to = buffer.at[jnp.asarray(step.adds[place])[mine]]
-                buffer = getattr(to, op)(message, mode="drop")
-            if step.copies is not None:
-                where = jnp.asarray(step.copies[place])[mine]
-                buffer = buffer.at[where].set(message, mode="drop")
+    for tables in tables_of(traffic, UNROLLED_ROUNDS):
+        pairs, *slots = tables
+        step = partial(_stepped, [ranks.pairs(each) for each in pairs], ranks.axis, op)
+        own = jax.tree.map(lambda table: jnp.asarray(table)[mine], slots)
+        if tables.num_steps > 1:
+            buffer, _ = jax.lax.scan(step, buffer, own)
+        else:
+            buffer, _ = step(buffer, jax.tree.map(lambda table: table[0], own))
     return last.joined(buffer[jnp.asarray(last.slot)[mine]], mine)
+
+
+def _stepped(pairs: Any, axis: Any, op: str, buffer: Any, slots: Any) -> tuple[Any, None]:
+    """The buffer of a rank after a step, given its rows of ``StepTables``; as a scan wants it."""
+    import jax
+    import jax.numpy as jnp
+
+    sources, order, adds, copies = slots
+    longest, came = max(map(len, sources)), []
+    for permutation, source in zip(pairs, sources, strict=True):
+        sent = jax.lax.ppermute(buffer[source], axis, permutation)
+        came.append(jnp.pad(sent, ((0, longest - len(source)), (0, 0))))
+    stack = jnp.stack(came)
+    for place in range(len(order)):
+        message = stack[order[place]]
+        if adds is not None:
+            buffer = getattr(buffer.at[adds[place]], op)(message, mode="drop")
+        if copies is not None:
+            buffer = buffer.at[copies[place]].set(message, mode="drop")
+    return buffer, None
 
 
 class _Rows(NamedTuple):
