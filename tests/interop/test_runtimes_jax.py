@@ -120,6 +120,64 @@ def test_steps_in_loops_have_the_same_bits(name, monkeypatch):
     assert set().union(*pairs) == used
 
 
+def test_tables_as_operands_have_the_same_bits_in_a_shorter_program():
+    """Groups and derivatives, too; what is not sharded is refused."""
+    import jax
+
+    import ocs_codesign.jax
+
+    case = CASES["two rings allreduce 6"]
+    run = case["runs"][-1]
+    collectives = ocs_codesign.jax.collective(planned(case["plan"]))
+    tables = collectives.tables(6)
+    rows = np.stack(inputs_of(case, run))
+    where, spec = ocs_codesign.jax.mesh(6, devices=jax.devices()[:6]), jax.sharding.PartitionSpec
+
+    def lowered(of_tables):
+        def called(row, tables):
+            return collectives.by(tables).psum(row, "x")
+
+        specs = (spec("x"), of_tables)
+        spread = jax.shard_map(called, mesh=where, in_specs=specs, out_specs=spec("x"))
+        return jax.jit(spread).lower(rows, tables)
+
+    whole = lowered(spec("x"))
+    assert bits(list(np.asarray(whole.compile()(rows, tables)))) == run["sha256_16_of_all_ranks"]
+    plain = spread(partial(collectives.psum, axis="x"), 6).lower(rows)
+    assert len(whole.as_text()) < 0.8 * len(plain.as_text())
+    with pytest.raises(ValueError, match="tables are sharded by the axis"):
+        lowered(spec())
+    with pytest.raises(ValueError, match="tables are for 4 devices, but the plans are of 6 ranks"):
+        collectives.tables(4)
+
+
+def test_tables_of_groups_are_by_place_and_may_be_differentiated():
+    import jax
+
+    import ocs_codesign.jax
+
+    collectives = ocs_codesign.jax.collective(*halves("ring allreduce 5"))
+    groups = ((8, 1, 4, 0, 9), (7, 5, 3, 2, 6))
+    tables = collectives.tables(10, groups)
+    where, spec = ocs_codesign.jax.mesh(10, devices=jax.devices()[:10]), jax.sharding.PartitionSpec
+    rows = np.arange(50, dtype=np.float32)
+
+    def gradient(row, tables):
+        calls = collectives if tables is None else collectives.by(tables)
+        return jax.grad(lambda row: (calls.all_gather(row, "x", None, groups) ** 2).sum())(row)
+
+    found = [
+        jax.jit(
+            jax.shard_map(
+                gradient, mesh=where, in_specs=(spec("x"), spec("x")), out_specs=spec("x")
+            )
+        )(rows, given)
+        for given in (tables, None)
+    ]
+    assert (np.asarray(found[0]) == np.asarray(found[1])).all()
+    assert np.asarray(found[0]).any()
+
+
 @pytest.mark.long
 def test_many_rounds_are_a_short_program(monkeypatch):
     """69 steps of 271 rounds: by themselves 3 MB of text, in a loop 4 permutations."""

@@ -66,10 +66,7 @@ class AxisRanks(NamedTuple):
         import jax.numpy as jnp
 
         place = jax.lax.axis_index(self.axis)
-        if self.groups is None:
-            return place
-        order = np.argsort(np.concatenate(self.groups))
-        return jnp.asarray((order % len(self.groups[0])).astype(np.int32))[place]
+        return place if self.groups is None else jnp.asarray(_ranks_in(self.groups))[place]
 
     def pairs(self, pairs: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
         """Pairs of ranks as pairs of places on the axis, of all groups."""
@@ -83,12 +80,19 @@ class AxisRanks(NamedTuple):
         return {"axis_name": self.axis, "axis_index_groups": self.groups}
 
 
+def _ranks_in(groups: Sequence[Sequence[int]]) -> NDArray[np.int32]:
+    """Of every place on an axis that in its group."""
+    found = np.argsort(np.concatenate(groups)) % len(groups[0])
+    return np.asarray(found, dtype=np.int32)
+
+
 def performed(
-    traffic: RankMessages, given: Any, ranks: AxisRanks, sizes: NDArray[np.int64], op: str = "add"
+    traffic: RankMessages, given: Any, ranks: AxisRanks, sizes: NDArray[np.int64], slots: Any = None
 ) -> Any:
     """The flat output of a rank, whose flat input is ``given``; ``sizes`` are those of chunks.
 
-    Ranks that are given less, or want less, than others have padding behind.
+    Ranks that are given less, or want less, than others have padding behind. ``slots`` are the
+    rows of the rank in all tables, else taken from constants.
     """
     import jax
     import jax.numpy as jnp
@@ -96,21 +100,30 @@ def performed(
     none, width = traffic.most_slots, max(int(sizes.max(initial=0)), 1)
     mine = ranks.mine()
     first, last = (_Rows.of(traffic, each, sizes) for each in (traffic.given, traffic.wanted))
-    buffer = jnp.zeros((none + 1, width), given.dtype)
+    zero = (0 * mine).astype(given.dtype)  # what a loop begins with differs by device, as its end
+    buffer = jnp.broadcast_to(zero, (none + 1, width))
     rows = first.cut(given, mine, width)
-    buffer = buffer.at[jnp.asarray(first.slot)[mine]].set(rows, mode="drop")
-    for tables in tables_of(traffic, UNROLLED_ROUNDS):
-        pairs, *slots = tables
-        step = partial(_stepped, [ranks.pairs(each) for each in pairs], ranks.axis, op)
-        own = jax.tree.map(lambda table: jnp.asarray(table)[mine], slots)
+    buffer = buffer.at[_own(first.slot, mine)].set(rows, mode="drop")
+    steps = tables_of(traffic, UNROLLED_ROUNDS)
+    if slots is None:
+        slots = jax.tree.map(lambda table: _own(table, mine), [each[1:] for each in steps])
+    for tables, own in zip(steps, slots, strict=True):
+        step = partial(_stepped, [ranks.pairs(each) for each in tables.pairs], ranks.axis)
         if tables.num_steps > 1:
             buffer, _ = jax.lax.scan(step, buffer, own)
         else:
             buffer, _ = step(buffer, jax.tree.map(lambda table: table[0], own))
-    return last.joined(buffer[jnp.asarray(last.slot)[mine]], mine)
+    return last.joined(buffer[_own(last.slot, mine)], mine)
 
 
-def _stepped(pairs: Any, axis: Any, op: str, buffer: Any, slots: Any) -> tuple[Any, None]:
+def _own(table: NDArray[Any], mine: Any) -> Any:
+    """A rank's row of a table, in which all may be alike."""
+    import jax.numpy as jnp
+
+    return jnp.asarray(table[0]) if (table == table[0]).all() else jnp.asarray(table)[mine]
+
+
+def _stepped(pairs: Any, axis: Any, buffer: Any, slots: Any) -> tuple[Any, None]:
     """The buffer of a rank after a step, given its rows of ``StepTables``; as a scan wants it."""
     import jax
     import jax.numpy as jnp
@@ -124,7 +137,7 @@ def _stepped(pairs: Any, axis: Any, op: str, buffer: Any, slots: Any) -> tuple[A
     for place in range(len(order)):
         message = stack[order[place]]
         if adds is not None:
-            buffer = getattr(buffer.at[adds[place]], op)(message, mode="drop")
+            buffer = buffer.at[adds[place]].add(message, mode="drop")
         if copies is not None:
             buffer = buffer.at[copies[place]].set(message, mode="drop")
     return buffer, None
@@ -159,7 +172,7 @@ class _Rows(NamedTuple):
         import jax.numpy as jnp
 
         place = jnp.arange(width, dtype=jnp.int32)
-        start, size = (jnp.asarray(each)[mine][:, None] for each in (self.start, self.size))
+        start, size = (_own(each, mine)[:, None] for each in (self.start, self.size))
         return start + place, place < size
 
     def cut(self, flat: Any, mine: Any, width: int) -> Any:
@@ -191,9 +204,44 @@ class JaxCollectives:
     do not count behind. What has no page is done by JAX's own, and counted so.
     """
 
-    def __init__(self, shelves: dict[int, Shelf]) -> None:
-        self._shelves = shelves
+    def __init__(self, shelves: dict[int, Shelf], tables: Any = None) -> None:
+        self._shelves, self._tables = shelves, tables
         self.counts: dict[tuple[str, str], int] = {}
+
+    def tables(self, places: int, axis_index_groups: Groups = None) -> Any:
+        """Which slots ranks read and write in every plan, by place on an axis of so many.
+
+        A function that is given them for ``by``, sharded by the axis, is a shorter program than
+        one that has those of all ranks as constants.
+        """
+        import jax
+
+        groups = [range(places)] if axis_index_groups is None else axis_index_groups
+        ranks = _ranks_in(groups)
+        pages = sum(self._shelf("tables are for", len(groups[0])).pages.values(), ())
+        return {
+            page.traffic.digest(): jax.tree.map(
+                lambda table: table[ranks],
+                [each[1:] for each in tables_of(page.traffic, UNROLLED_ROUNDS)],
+            )
+            for page in pages
+        }
+
+    def by(self, tables: Any) -> JaxCollectives:
+        """The same inside ``shard_map``, by a device's own part of ``tables``."""
+        import jax
+
+        if any(len(each) != 1 for each in jax.tree.leaves(tables)):
+            raise ValueError("tables are sharded by the axis: in_specs has its name for them")
+        given = JaxCollectives(self._shelves, jax.tree.map(lambda table: table[0], tables))
+        given.counts = self.counts
+        return given
+
+    def _shelf(self, whose: str, size: int) -> Shelf:
+        if size not in self._shelves:
+            known = ", ".join(map(str, sorted(self._shelves)))
+            raise ValueError(f"{whose} {size} devices, but the plans are of {known} ranks")
+        return self._shelves[size]
 
     def all_gather(
         self, x: Any, axis: Any, sizes: Sizes = None, axis_index_groups: Groups = None
@@ -239,17 +287,16 @@ class JaxCollectives:
         root: int | None = None,
     ) -> Any:
         """The flat output by a schedule, None if there is no page; elements as of ``sizes``."""
-        shelf = self._shelves.get(ranks.size)
-        if shelf is None:
-            known = ", ".join(map(str, sorted(self._shelves)))
-            where = f"axis {ranks.axis!r} has" if ranks.groups is None else "groups have"
-            raise ValueError(f"{where} {ranks.size} devices, but the plans are of {known} ranks")
+        whose = f"axis {ranks.axis!r} has" if ranks.groups is None else "groups have"
+        shelf = self._shelf(whose, ranks.size)
         page = shelf.page(name, message_bytes, root) if x.size else None
         key = (name, "no page" if page is None else "schedule")
         self.counts[key] = self.counts.get(key, 0) + 1
         if page is None:
             return None
-        return performed(page.traffic, x.reshape(-1), ranks, page.traffic.sizes(elements))
+        traffic = page.traffic
+        slots = None if self._tables is None else self._tables.get(traffic.digest())
+        return performed(traffic, x.reshape(-1), ranks, traffic.sizes(elements), slots)
 
     def _all_gather(self, ranks: AxisRanks, sizes: Sizes, x: Any) -> Any:
         import jax
