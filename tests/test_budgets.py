@@ -21,12 +21,12 @@ LINES = {
     "circuits": 9_160,
     "fabric": 18_111,
     "jobs": 16_453,
-    "interop": 15_638,
+    "interop": 15_674,
     "faces": 23_594,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 63_878
+MAX_LINES_OF_TESTS = 63_915
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -227,6 +227,43 @@ def test_uneven_parts_have_the_known_bits(name):
         assert bits(results) == run["sha256_16_of_all_ranks"]
 
 
+@pytest.mark.parametrize("unrolled", [512, pytest.param(0, marks=pytest.mark.long)])
+def test_parts_of_unequal_sizes_for_each_other_and_their_derivatives(unrolled, monkeypatch):
+    """On both ways exactly; what is behind the rows of a device does not count."""
+    import jax
+
+    import ocs_codesign.jax
+    from ocs_codesign.interop.runtimes import jax_collectives
+
+    monkeypatch.setattr(jax_collectives, "UNROLLED_ROUNDS", unrolled)
+    ours = ocs_codesign.jax.collective(planned(CASES["relay all-to-all 5"]["plan"]))
+    theirs = ocs_codesign.jax.collective(*halves("ring allreduce 5"))
+    draws = np.random.default_rng(5)
+    sizes = draws.integers(0, 4, (5, 5))
+    sizes[1] = sizes[:, 3] = 0  # who has nothing, and who gets nothing
+    have, get = sizes.sum(1), sizes.sum(0)
+    rows = draws.integers(1, 99, (5, have.max(), 3)).astype(np.float32)
+    parts = [np.split(row, np.cumsum(size))[:-1] for row, size in zip(rows, sizes, strict=True)]
+    scale = draws.integers(1, 99, (get.max(), 3)).astype(np.float32)
+    for collectives in (ours, theirs):
+        call = partial(collectives.all_to_all, axis="x", sizes=sizes)
+        results = np.asarray(spread(call, 5)(rows))
+        slopes = spread(jax.grad(lambda row, call=call: (call(row) * scale).sum()), 5)(rows)
+        taken = [np.split(scale[:size], np.cumsum(sizes[:, to])) for to, size in enumerate(get)]
+        for rank in range(5):
+            wanted = np.concatenate([parts[source][rank] for source in range(5)])
+            assert (results[rank][: get[rank]] == wanted).all()
+            assert not results[rank][get[rank] :].any()
+            known = np.concatenate([taken[to][rank] for to in range(5)])
+            assert (slopes[rank][: have[rank]] == known).all()
+            assert not slopes[rank][have[rank] :].any()
+    assert ours.counts.keys() == {("alltoall", "schedule")}
+    assert theirs.counts.keys() == {("alltoall", "no page")}
+    for wrong, rule in ((sizes[:4], "a table of rows"), (sizes * 2, "a device has at most")):
+        with pytest.raises(ValueError, match=rule):
+            spread(partial(ours.all_to_all, axis="x", sizes=wrong), 5).lower(rows)
+
+
 @pytest.mark.parametrize("name", ["ring allreduce 5", "relay all-to-all 5"])
 def test_groups_call_by_themselves(name):
     """Two groups whose places are mixed, each with the bits of one alone."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     Groups = Sequence[Sequence[int]] | None
     Sizes = Sequence[int] | None
+    SizesOfPairs = Sequence[Sequence[int]] | None
 
 
 class AxisRanks(NamedTuple):
@@ -167,6 +168,12 @@ class _Rows(NamedTuple):
             size[rank, : len(each)] = sizes[each]
         return cls(slot, start, size, int(size.sum(1).max(initial=0)))
 
+    @classmethod
+    def dense(cls, sizes: NDArray[np.int64]) -> _Rows:
+        """Rows of so many elements by rank and row, whatever their slots."""
+        start = (np.cumsum(sizes, axis=1) - sizes).astype(np.int32)
+        return cls(0 * start, start, sizes.astype(np.int32), int(sizes.sum(1).max()))
+
     def _places(self, mine: Any, width: int) -> tuple[Any, Any]:
         """The elements of rows in what is flat, and which of them count."""
         import jax.numpy as jnp
@@ -200,8 +207,9 @@ class JaxCollectives:
 
     Arguments and results are those of ``jax.lax`` with ``tiled=True`` over axis 0. With
     ``axis_index_groups`` every group calls by itself, by the plan of as many ranks. ``sizes`` are
-    the rows of every rank's part where they differ: parts have as many as the largest, those that
-    do not count behind. What has no page is done by JAX's own, and counted so.
+    the rows of every rank's part where they differ, of an all-to-all those of each rank for each:
+    arrays have as many as the largest, those that do not count behind. What has no page is done by
+    JAX's own, and counted so.
     """
 
     def __init__(self, shelves: dict[int, Shelf], tables: Any = None) -> None:
@@ -262,10 +270,21 @@ class JaxCollectives:
         ranks = AxisRanks.of(axis, axis_index_groups)
         return _differentiated(self._psum, self._psum, x, ranks)
 
-    def all_to_all(self, x: Any, axis: Any, axis_index_groups: Groups = None) -> Any:
-        """Every device's part for every other; its derivative is itself."""
+    def all_to_all(
+        self, x: Any, axis: Any, sizes: SizesOfPairs = None, axis_index_groups: Groups = None
+    ) -> Any:
+        """Every device's part for every other; its derivative is that of ``sizes`` transposed."""
         ranks = AxisRanks.of(axis, axis_index_groups)
-        return _differentiated(self._all_to_all, self._all_to_all, x, ranks)
+        if sizes is None:
+            return _differentiated(self._all_to_all, self._all_to_all, x, ranks)
+        table = np.asarray(sizes)
+        if table.shape != (ranks.size,) * 2 or table.dtype.kind not in "iu" or (table < 0).any():
+            raise ValueError(
+                "sizes are a table of rows, 0 or more, that each of "
+                f"{ranks.size} devices has for each of them"
+            )
+        there, back = (partial(self._uneven_all_to_all, each) for each in (table, table.T))
+        return _differentiated(there, back, x, ranks)
 
     def broadcast(self, x: Any, axis: Any, root: int = 0, axis_index_groups: Groups = None) -> Any:
         """What the root has, on all devices; its derivative is ``reduce``."""
@@ -348,6 +367,23 @@ class JaxCollectives:
         if flat is not None:
             return flat.reshape(x.shape)
         return jax.lax.all_to_all(x, **ranks.of_lax, split_axis=0, concat_axis=0, tiled=True)
+
+    def _uneven_all_to_all(self, table: NDArray[np.int64], ranks: AxisRanks, x: Any) -> Any:
+        import jax
+
+        row, most = prod(x.shape[1:]), int(table.sum(0).max())
+        if x.shape[0] != table.sum(1).max():
+            raise ValueError(
+                f"a device has at most {table.sum(1).max()} rows, but axis 0 has {x.shape[0]}"
+            )
+        flat = self._done("alltoall", ranks, x, x.nbytes, (table * row).ravel().tolist())
+        if flat is None:  # as many as the largest part for each
+            mine, width = ranks.mine(), max(int(table.max()) * row, 1)
+            sent, got = (_Rows.dense(each * row) for each in (table, table.T))
+            parts = sent.cut(x.reshape(-1), mine, width)
+            parts = jax.lax.all_to_all(parts, **ranks.of_lax, split_axis=0, concat_axis=0)
+            flat = got.joined(parts, mine)
+        return flat.reshape(most, *x.shape[1:])
 
     def _broadcast(self, ranks: AxisRanks, root: int, x: Any) -> Any:
         import jax
