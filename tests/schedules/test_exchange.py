@@ -18,7 +18,9 @@ from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.network import Network, direct_routes
 from ocs_codesign.core.networks.builders import damaged, star
 from ocs_codesign.core.networks.products import h100_rail
+from ocs_codesign.core.networks.registry import NETWORKS as BUILDERS
 from ocs_codesign.graphs.text import parse_network
+from ocs_codesign.schedules.compare import contest as contests
 from ocs_codesign.schedules.compare.contest import Contest, most_algbw
 from ocs_codesign.schedules.compare.play import Entrant, play
 from ocs_codesign.schedules.exchange.cuts import cut_bound
@@ -268,6 +270,76 @@ def test_the_scheduler_is_the_best_of_all():
 def test_bounds_of_comparisons_are_the_optimum(text):
     network = parse_network(text)
     assert most_algbw(network, Collective.ALLTOALL) == exchange_optimum(network).algbw
+
+
+BUILT = {
+    "direct": ("GeneralizedKautz(3, 10)", "Circulant(12, (2, 3))"),
+    "torus": ("torus((4, 4), 1)", "torus((3, 4), (2, 5))"),
+    "mesh": ("mesh((4, 5), 1)", "mesh((3, 4), (2, 5))"),
+    "star": ("star(6, 10)", "star(4, (10, 10, 10, 1))"),
+    "fat_tree": (
+        "fat_tree((2, 2, 4), (1, 2, 2), 10)",
+        "fat_tree((4, 4, 2), (1, 2, 1), (9, 9, 20))",
+    ),
+    "boxes": ("boxes(4, 4, 100, 10, outer=2)", "boxes(3, 5, 30, 7)"),
+    "leaf_spine": ("leaf_spine(4, 4, 2, 4, 2)", "leaf_spine(3, 3, 2, 4, 3)"),
+    "a100": ("a100(1)", "a100(2)"),
+    "h100_rail": ("h100_rail(1)", "h100_rail(2)"),
+    "mi250": ("mi250(1)",),
+    "dgx1": ("dgx1()",),
+    "ndv2": ("ndv2(1)", "ndv2(2)"),
+    "dgx2": ("dgx2(1)", "dgx2(2)"),
+    "servers": (),
+    "damaged": (),
+}
+"""Networks of every builder; those that take networks are called below."""
+
+
+def built(builder: str) -> list[Network]:
+    inner, outer = parse_network("star(4, 30)"), parse_network("star(6, 5)")
+    of_networks = {
+        "servers": [BUILDERS["servers"](6, inner, outer, 2, attach="gpu")],
+        "damaged": [
+            damaged(parse_network("h100_rail(2)"), ("h3-s5",)),
+            damaged(parse_network("mi250(1)"), ("h0-h1",)),
+            damaged(parse_network("torus((4, 4), 1)"), ("h3-h2",)),
+        ],
+    }
+    return of_networks.get(builder, []) + [parse_network(text) for text in BUILT[builder]]
+
+
+def check_stated(network: Network, least: float, monkeypatch) -> None:
+    """What comparisons state, with the program and as on networks that are too large for it."""
+    hosts = network.num_hosts
+    even = np.ones((hosts, hosts), dtype=int) - np.eye(hosts, dtype=int)
+    optimum = plain_optimum(network, even, relays=True)
+    for cells, part in ((contests._MAX_CELLS, 0.98), (0, least)):
+        with monkeypatch.context() as patch:
+            patch.setattr(contests, "_MAX_CELLS", cells)
+            stated = hosts / float(most_algbw(network, Collective.ALLTOALL))
+        assert part * optimum <= stated <= optimum * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_stated_bounds_of_every_builder(builder, monkeypatch):
+    for network in built(builder):
+        check_stated(network, 0.95, monkeypatch)
+
+
+@pytest.mark.parametrize("seed", [62, *range(300, 306)])
+def test_stated_bounds_of_random_networks(seed, monkeypatch):
+    check_stated(random_network(seed), 0.9, monkeypatch)
+
+
+@pytest.mark.slow
+def test_stated_bounds_of_100_random_networks(monkeypatch):
+    for seed in range(200, 300):
+        check_stated(random_network(seed), 0.9, monkeypatch)
+
+
+def test_bounds_of_thousands_of_hosts_on_rails_need_no_program():
+    network = h100_rail(512)
+    assert network.num_hosts / most_algbw(network, Collective.ALLTOALL) == Fraction(4 * 511, 25)
 
 
 @pytest.mark.slow

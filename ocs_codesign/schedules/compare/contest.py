@@ -153,17 +153,19 @@ def _narrowest(network: Network, collective: Collective) -> _Narrowest:
 
 
 def _most_of_exchange(network: Network) -> _Narrowest:
-    """Of the optimum where its program is small, else of cuts and of all hops on all links."""
+    """Of the optimum where rails or a small program have it, else of cuts and of prices."""
     from ocs_codesign.schedules.exchange.cuts import cut_bound
-    from ocs_codesign.schedules.exchange.optimum import exchange_optimum
+    from ocs_codesign.schedules.exchange.optimum import balanced_exchange, exchange_optimum
+    from ocs_codesign.schedules.exchange.program import weighed_bound
 
-    hosts = network.num_hosts
-    if hosts * (network.num_nodes + network.num_links) <= _MAX_CELLS:
+    hosts, over_rails = network.num_hosts, balanced_exchange(network, None)
+    found = None if over_rails is None else over_rails.optimum
+    if found is None and hosts * (network.num_nodes + network.num_links) <= _MAX_CELLS:
         with suppress(ValueError):
             found = exchange_optimum(network)
-            return _Narrowest(hosts / found.bound, found.bottleneck, hosts)
-    hops = network.topology().distances()[:hosts, :hosts].sum(dtype=np.int64)
-    least, cut = Fraction(int(hops), int(network.bandwidth.sum())), cut_bound(network)
+    if found is not None:
+        return _Narrowest(hosts / found.bound, found.bottleneck, hosts)
+    least, cut = weighed_bound(network), cut_bound(network)
     return _Narrowest(hosts / (least if cut is None else max(least, cut.inv_rate)), cut, hosts)
 
 

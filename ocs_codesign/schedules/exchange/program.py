@@ -22,7 +22,9 @@ from ocs_codesign.schedules.exchange.refinement_kernels import (
     refine_rows,
     row_colours,
     tree_distances,
+    tree_loads,
 )
+from ocs_codesign.schedules.paths.certificates import as_prices, dot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -201,6 +203,38 @@ def price_bound(exchange: ExchangeLinks, price: NDArray[np.int64]) -> Fraction:
     paid = sum(map(int.__mul__, between[is_far].tolist(), far[is_far].tolist()))
     taken = sum(map(int.__mul__, price.tolist(), exchange.width.tolist()))
     return exchange.scale * Fraction(paid, taken)
+
+
+_ROUNDS, _MAX_WORK, _RISE = 100, 2**27, 0.6
+
+
+def weighed_bound(network: Network) -> Fraction:
+    """The U of an even exchange that prices prove which rise with what cheapest paths load.
+
+    The first prices are 1, whose bound is all hops over all links; the last are the mean of the
+    later half. There are fewer rounds on networks of many hosts and links.
+
+    >>> from ocs_codesign.core.networks.builders import mesh
+    >>> 0.9 < weighed_bound(mesh((4, 5), 1)) / 24 <= 1
+    True
+    """
+    tail, width = network.tail.astype(np.int64), network.bandwidth
+    order = np.argsort(tail, kind="stable")
+    start = starts_of(np.bincount(tail, minlength=network.num_nodes))
+    loads = np.zeros(network.num_links, dtype=np.int64)
+    rounds = max(1, min(_ROUNDS, _MAX_WORK // max(1, network.num_hosts * network.num_links)))
+    best, share, total = Fraction(0), width.astype(float), np.zeros(network.num_links)
+    for turn in range(rounds + (rounds > 1)):
+        price = as_prices((total if turn == rounds else share) / width)
+        loads[:] = 0
+        graph = tail, network.head, start, order
+        compiled(tree_loads)(*graph, price, network.num_hosts, loads)
+        best = max(best, Fraction(dot(price, loads), dot(price, width)))
+        use = loads / width
+        share = share * np.exp(_RISE * use / use.max())
+        share /= share.sum()
+        total += share * (2 * turn >= rounds)
+    return best
 
 
 class Refined(NamedTuple):

@@ -86,3 +86,26 @@ def tree_distances(sources, head, out_start, out_link, price, found):
         for node in range(nodes):
             if distance[node] == unreached:
                 distance[node] = -1
+
+
+def tree_loads(tail, head, out_start, out_link, price, hosts, loads):
+    """Add to a link's ``loads`` a unit for every pair of hosts whose cheapest path has it.
+
+    Hosts are the first nodes.
+    """
+    nodes = len(out_start) - 1
+    parent, order = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
+    distance, beyond = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
+    heap = np.empty((2, len(head) + 1), dtype=np.int64)
+    for host in range(hosts):
+        reached = shortest_tree(
+            host, head, out_start, out_link, price, distance, parent, order, heap
+        )
+        for node in range(nodes):
+            beyond[node] = 1 if node < hosts else 0
+        # The farthest first: what passes a node is complete before it counts for its parent.
+        for place in range(reached - 1, 0, -1):
+            node = order[place]
+            link = parent[node]
+            loads[link] += beyond[node]
+            beyond[tail[link]] += beyond[node]
