@@ -98,6 +98,13 @@ def test_links_and_pictures_exist(page):
             assert (page.parent / target).exists(), target
 
 
+@every_page
+def test_no_block_runs_into_a_sentence(page):
+    """Indented lines below a sentence are its end; a formula of two lines would be one."""
+    text = re.sub(r"^(```|:::).*?^\1$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert re.findall(r"^(?![-*#:|\d]|\s).+\n {4,}\S.*", text, re.M) == []
+
+
 def test_documentation_is_built_with_its_extra_alone(monkeypatch):
     """What an example needs is in the extra, or the page says what is missing; else it fails."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
