@@ -19,7 +19,7 @@ LINES = {
     "schedules": 23_559,
     "search": 8_458,
     "circuits": 9_160,
-    "fabric": 18_111,
+    "fabric": 18_109,
     "jobs": 16_453,
     "interop": 15_674,
     "faces": 23_594,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ocs_codesign.search.pods.lifts import LiftFamily
 
 
-_HOT, _MOVES, _MISSES, _SLACK = 20.0, 3_000, 100, 1.0005
+_HOT, _MOVES, _SLACK, _DRAWS = 12.0, 15_000, 1.0005, 300
 _LOST = re.compile(r"(switch|port|cube):([0-9]{1,6})(?::([0-9]{1,6})(?::([+-])([0-9]{1,6}))?)?")
 
 
@@ -78,12 +78,18 @@ class PodSurvival(NamedTuple):
 
 
 def survived(
-    slice_: Pod, lost: str, anew: bool = False, options: Options = DEFAULT_OPTIONS, seed: int = 0
+    slice_: Pod,
+    lost: str,
+    anew: bool = False,
+    options: Options = DEFAULT_OPTIONS,
+    seed: int = 0,
+    draws: int = _DRAWS,
 ) -> PodSurvival:
     """What a loss costs: ``switch:d:q``, ``port:d:q:+c`` (or -c), or ``cube:c``.
 
     Any working cube takes the place of one that is lost. Circuits are chosen anew only for a
-    switch, and of slices whose cubes are all alike.
+    switch, and of slices whose cubes are all alike: the best of so many draws near the circuits
+    that are given.
     """
     circuits = slice_.circuits()
     left, replaced = without(slice_, lost)
@@ -97,20 +103,12 @@ def survived(
     if not down:
         raise ValueError(f"{lost}: circuits are chosen anew where a switch is lost")
     family, given = family_of(slice_, down)
-    rng, last, fewest, missed = np.random.default_rng(seed), given, 1 << 60, 0
+    rng = np.random.default_rng(seed)
 
     def drawn() -> PodSlice:
-        """From the best that were drawn, from those that are given after many without a gain."""
-        nonlocal last, fewest, missed
-        hops, voltages = annealed(family, rng, last, _HOT, _MOVES, down)
-        missed = 0 if hops < fewest else missed + 1
-        if hops <= fewest:
-            last, fewest = voltages, hops
-        if missed == _MISSES:
-            last, fewest, missed = given, 1 << 60, 0
-        return family.lift(voltages)
+        return family.lift(annealed(family, rng, given, _HOT, _MOVES, down)[1])
 
-    best = improved([], drawn, options, down, _SLACK)[0]
+    best = improved([], drawn, options, down, _SLACK, draws)[0]
     if best.cost.value >= kept.value:
         return PodSurvival(before, kept, kept, slice_, (), 0)
     after = best.slice.circuits()
