@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter, defaultdict
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
@@ -52,8 +54,9 @@ def called(group, collective, given, elements, root):
     return output.numpy()
 
 
+@pytest.mark.parametrize("batched", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_known_bits(name):
+def test_known_bits(name, batched):
     from ocs_codesign.interop.runtimes import torch_group
 
     case = CASES[name]
@@ -62,6 +65,8 @@ def test_known_bits(name):
     inputs = [inputs_of(case, run) for run in case["runs"]]
 
     def work(group):
+        if batched:
+            group._wires["cpu"] = torch_group.BatchedGroup(group._wires["cpu"])
         return [
             called(group, collective, given[group.rank()], run["elements"], root)
             for given, run in zip(inputs, case["runs"], strict=True)
@@ -75,6 +80,104 @@ def test_known_bits(name):
         assert bits(all_ranks) == wanted, run
     counts = torch_group.counts()
     assert counts == {(collective, "schedule"): len(results) * len(case["runs"])}
+
+
+class Marks:
+    """Streams in place of those of a GPU: what is asked of them, in turn."""
+
+    def __init__(self):
+        self.asked, self.is_past = [], False
+
+    @contextmanager
+    def device(self, device):
+        self.asked.append(f"on {device}")
+        yield
+        self.asked.append("left")
+
+    def current_stream(self):
+        return SimpleNamespace(record_event=lambda: self.asked.append("mark") or self)
+
+    def wait(self):
+        self.asked.append("wait")
+
+    def query(self):
+        return self.is_past
+
+
+def test_on_a_device_with_streams_a_step_is_a_batch_and_the_host_goes_on(monkeypatch):
+    """As on GPUs with NCCL, with gloo and no streams in their place."""
+    import torch
+    import torch.distributed as dist
+
+    from ocs_codesign.interop.runtimes import torch_group, torch_wire
+
+    plan = CASES["two rings allreduce 6"]["plan"]
+    torch_group.use(planned(plan))
+    usual, batches = dist.batch_isend_irecv, defaultdict(list)
+
+    def recorded(operations):
+        rank = operations[0].group.rank()
+        batches[rank].append([(each.op.__name__, each.group_peer) for each in operations])
+        return usual(operations)
+
+    monkeypatch.setattr(dist, "batch_isend_irecv", recorded)
+    monkeypatch.setattr(torch_group, "STREAMS", streams := {"cpu": None})
+    monkeypatch.setattr(torch_wire, "STREAMS", streams)
+    streams["cpu"] = marks = Marks()
+    first = []
+
+    def work(group):
+        inner = group._inner
+        group._wires["cpu"] = torch_group.BatchedGroup(group._wires["cpu"])
+        group._inner = SimpleNamespace(allreduce=lambda x: first.append(1) or inner.allreduce(x))
+        own = [torch.full((24,), group.rank() + 1) for _ in range(2)]
+        works = [group.allreduce([each]) for each in own]
+        assert group._worker._thread is None
+        assert not any(each.is_completed() for each in works)
+        for each in works:
+            each.wait()
+        return [each.tolist() for each in own]
+
+    assert on_threads(6, work) == [[[21] * 24] * 2] * 6
+    assert len(first) == 6  # a call of all ranks, once a group
+    assert Counter(marks.asked) == dict.fromkeys(("on cpu", "left", "mark", "wait"), 12)
+    sends = {(step, source): [] for step, source, *_ in plan["sends"]}
+    for step, source, target, *_ in sorted(plan["sends"]):
+        sends[step, source] += [target] * (target not in sends[step, source])
+    for rank, steps in batches.items():
+        assert [[peer for op, peer in step if op == "isend"] for step in steps] == 2 * [
+            peers for (_, source), peers in sorted(sends.items()) if source == rank
+        ]
+        assert all([op for op, _ in step] == ["irecv"] * 2 + ["isend"] * 2 for step in steps)
+
+
+def test_a_work_on_a_stream_is_done_when_that_is_past_its_mark():
+    from ocs_codesign.interop.runtimes.torch_wire import OcsWork
+
+    work, marks = OcsWork([]), Marks()
+    work.finish(mark=marks)
+    assert not work.is_completed()
+    marks.is_past = True
+    assert work.is_success()
+    assert work.get_future().done()
+    assert marks.asked == ["wait"]
+
+
+def test_a_device_without_a_wire_is_the_librarys():
+    import torch
+
+    from ocs_codesign.interop.runtimes import torch_group
+
+    torch_group.use(*plans(2))
+
+    def work(group):
+        near, far = torch.ones(4), torch.ones(4, device="meta")
+        call = torch_group._Call("allreduce", 16, 4, far, far)
+        mixed = group._ours([call._replace(given=near)], [], None)
+        return group._page(call), mixed
+
+    assert on_threads(2, work) == [("tensors of meta", None)] * 2
+    assert torch_group.counts() == {("allreduce", "two devices"): 2}
 
 
 def test_operations_dtypes_and_what_falls_back():

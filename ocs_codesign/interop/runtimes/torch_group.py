@@ -18,7 +18,16 @@ from torch.distributed import distributed_c10d as c10d
 
 from ocs_codesign.interop.runtimes.moves import execute, moves_for, packed, put
 from ocs_codesign.interop.runtimes.shelf import shelves_of
-from ocs_codesign.interop.runtimes.torch_wire import TAGS, OcsWork, TorchWire, Worker, done
+from ocs_codesign.interop.runtimes.torch_wire import (
+    STREAMS,
+    TAGS,
+    BatchedGroup,
+    OcsWork,
+    TorchWire,
+    Worker,
+    done,
+    enqueued,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,8 +115,13 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._worker = Worker()
         self._compare(store, rank, size)
         self._inner = _library(dist.PrefixStore("ocs-library", store), rank, size, timeout)
-        inner = dist.PrefixStore("ocs-wire", store)
-        self._wire = dist.ProcessGroupGloo(inner, rank, size, timeout) if self._shelf else None
+        self._wires: dict[str, Any] = {}
+        self._met: set[Any] = set()
+        if self._shelf:
+            own = dist.PrefixStore("ocs-wire", store)
+            self._wires["cpu"] = dist.ProcessGroupGloo(own, rank, size, timeout)
+            if _has_nccl():
+                self._wires["cuda"] = BatchedGroup(self._inner)
 
     def _compare(self, store: Any, rank: int, size: int) -> None:
         """ValueError if ranks have different plans: they would wait for each other, or mix data."""
@@ -132,7 +146,7 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
             return f"no plan for {self.size()} ranks"
         if any(each.is_sparse or not each.is_contiguous() for each in tensors):
             return "sparse or strided"
-        if any(each.device.type != "cpu" for each in tensors):
+        if call.given.device.type not in self._wires:
             return f"tensors of {call.given.device.type}"
         if call.given.dtype != call.result.dtype:
             return "two dtypes"
@@ -145,7 +159,8 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def _ours(self, calls: Sequence[_Call], results: Any, opts: Any) -> OcsWork | None:
         """Do the calls by schedules if all can be, inline if the caller waits anyway."""
-        found = [self._page(call) for call in calls]
+        devices = {each.device for call in calls for each in (call.given, call.result)}
+        found = [self._page(call) if len(devices) == 1 else "two devices" for call in calls]
         pages = [page for page in found if not isinstance(page, str)]
         if len(pages) < len(found) or not calls:
             reason = next((page for page in found if isinstance(page, str)), "empty")
@@ -158,8 +173,10 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
             self._tag = (self._tag + moves.num_steps) % TAGS
             _COUNTS[call.collective, OURS] += 1
         work = OcsWork(results)
-        job = partial(_in_turn, jobs)
-        if getattr(opts, "asyncOp", True):
+        job, (device,) = partial(_in_turn, jobs), devices
+        if device.type in STREAMS:
+            enqueued(work, partial(self._meet, device, job), device)
+        elif getattr(opts, "asyncOp", True):
             self._worker.begin(work, job)
         else:
             done(work, job)
@@ -171,9 +188,17 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
             self._said.add((collective, reason))
             _LOG.warning("%s of %d ranks by the library: %s", collective, self.size(), reason)
 
+    def _meet(self, device: Any, job: Callable[[], None]) -> None:
+        """Do a job on a device, where all ranks must be in the first call of NCCL."""
+        if device not in self._met:
+            self._inner.allreduce([torch.zeros(1, device=device)]).wait()
+            self._met.add(device)
+        job()
+
     def _perform(self, call: _Call, page: RunPage, moves: RankMoves, tag: int) -> None:
         given, result = call.given.view(-1), call.result.view(-1)
-        wire = TorchWire(self._wire, given, page.text, moves.num_steps, self._limit)
+        group = self._wires[given.device.type]
+        wire = TorchWire(group, given, page.text, moves.num_steps, self._limit)
         whole = ((0, moves.size),)
         is_result = moves.wanted == whole
         buffer = result if is_result else wire.room(moves.size)
@@ -330,6 +355,9 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
     def shutdown(self) -> None:
         """Do what is left, and end."""
         self._worker.end()
+        for wire in self._wires.values():
+            if isinstance(wire, BatchedGroup):
+                wire.end()
 
     def getBackendName(self) -> str:  # noqa: N802
         """The name of the backend."""
@@ -380,10 +408,16 @@ def _library(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     gloo = dist.ProcessGroupGloo(store, rank, size, timeout)
     group._register_backend(torch.device("cpu"), kinds.GLOO, gloo)
     group._set_default_backend(kinds.GLOO)
-    if torch.cuda.is_available() and dist.is_nccl_available():
-        nccl = dist.ProcessGroupNCCL(dist.PrefixStore("nccl", store), rank, size)
+    if _has_nccl():
+        options = dist.ProcessGroupNCCL.Options()
+        options._timeout = timeout
+        nccl = dist.ProcessGroupNCCL(dist.PrefixStore("nccl", store), rank, size, options)
         group._register_backend(torch.device("cuda"), kinds.NCCL, nccl)
     return group
+
+
+def _has_nccl() -> bool:
+    return bool(torch.cuda.is_available() and dist.is_nccl_available())
 
 
 def register() -> None:

@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+STREAMS = {"cuda": torch.cuda}
+"""Devices whose streams wait for what is under way, while the host goes on."""
 
 TAGS = 2**20
 _ROUNDED_S = 1e-3
@@ -93,6 +97,65 @@ def _started(start: Callable[[list[Any], int, int], Any], content: Any, peer: in
 
 
 @final
+class BatchedGroup:
+    """A group whose sends and receives begin together, once the first of them is waited for.
+
+    They are one ``batch_isend_irecv``: NCCL would wait for peers one by one, and knows no tags.
+    """
+
+    def __init__(self, group: Any) -> None:
+        self._group = group
+        self._begun: list[Any] = []
+        self._batch: list[Any] = []
+        # Torch asks for ranks in the whole job of a group that it does not know.
+        c10d._world.pg_group_ranks[group] = {rank: rank for rank in range(group.size())}
+
+    def rank(self) -> int:
+        """The rank."""
+        rank: int = self._group.rank()
+        return rank
+
+    def send(self, tensors: list[Any], peer: int, tag: int) -> _Batched:
+        """A send of the next batch."""
+        return self._added(dist.isend, tensors[0], peer, tag)
+
+    def recv(self, tensors: list[Any], peer: int, tag: int) -> _Batched:
+        """A receive of the next batch."""
+        return self._added(dist.irecv, tensors[0], peer, tag)
+
+    def _added(self, op: Any, tensor: Any, peer: int, tag: int) -> _Batched:
+        self._batch.append(dist.P2POp(op, tensor, group=self._group, tag=tag, group_peer=peer))
+        return _Batched(self, len(self._batch) - 1, tensor.device.type in STREAMS)
+
+    def begun(self, place: int) -> Any:
+        """What is waited for of the operation at a place of the batch, which begins if it has not.
+
+        That is one work for each of them, or one for all.
+        """
+        if self._batch:
+            batch, self._batch = self._batch, []
+            self._begun = dist.batch_isend_irecv(batch)
+        return self._begun[place if len(self._begun) > 1 else 0]
+
+    def end(self) -> None:
+        """Have torch forget the group."""
+        c10d._world.pg_group_ranks.pop(self._group, None)
+
+
+class _Batched(NamedTuple):
+    """An operation of a batch."""
+
+    group: BatchedGroup
+    place: int
+    on_stream: bool
+
+    def wait(self, limit: timedelta) -> None:
+        """Wait: the stream for as long as it takes, as with a limit the host would wait."""
+        work = self.group.begun(self.place)
+        _ = work.wait() if self.on_stream else work.wait(limit)
+
+
+@final
 class OcsWork(dist.Work):  # type: ignore[misc]
     """A call under way: ``wait`` raises what went wrong.
 
@@ -107,11 +170,12 @@ class OcsWork(dist.Work):  # type: ignore[misc]
         self._lock = threading.Lock()
         self._error: Exception | None = None
         self._future: Any = None
+        self._mark: Any = None
 
-    def finish(self, error: Exception | None = None) -> None:
-        """Say that it is done, or why it never will be."""
+    def finish(self, error: Exception | None = None, mark: Any = None) -> None:
+        """Say that it is done, or why it never will be; on a stream once that is past a mark."""
         with self._lock:
-            self._error = error
+            self._error, self._mark = error, mark
             if self._future is not None:  # before anybody who waits goes on
                 self._tell()
             self._done.set()
@@ -121,6 +185,8 @@ class OcsWork(dist.Work):  # type: ignore[misc]
             sys.stderr.write(f"Error: {self._error}\n")
             sys.stderr.flush()
             os._exit(BROKEN)
+        if self._mark is not None:
+            self._mark.wait()
         self._future.set_result(self._results)
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
@@ -130,15 +196,17 @@ class OcsWork(dist.Work):  # type: ignore[misc]
             raise RuntimeError(f"not done after {seconds:g} s")
         if self._error is not None:
             raise self._error
+        if self._mark is not None:  # the stream of who waits, which need not be that of the call
+            self._mark.wait()
         return True
 
     def is_completed(self) -> bool:
         """Whether it has ended."""
-        return self._done.is_set()
+        return self._done.is_set() and (self._mark is None or self._mark.query())
 
     def is_success(self) -> bool:
         """Whether it has ended well."""
-        return self._done.is_set() and self._error is None
+        return self.is_completed() and self._error is None
 
     def result(self) -> Any:
         """The tensors with the results."""
@@ -148,7 +216,8 @@ class OcsWork(dist.Work):  # type: ignore[misc]
         """The future of the results."""
         with self._lock:
             if self._future is None:
-                self._future = torch.futures.Future()
+                devices = {each.device for each in self._results if each.device.type in STREAMS}
+                self._future = torch.futures.Future(devices=list(devices) or None)
                 if self._done.is_set():
                     self._tell()
             return self._future
@@ -181,11 +250,19 @@ class Worker:
             done(*given)
 
 
-def done(work: OcsWork, job: Callable[[], None]) -> None:
-    """Do a job now, and tell its work."""
+def done(work: OcsWork, job: Callable[[], None], mark: Callable[[], Any] = lambda: None) -> None:
+    """Do a job now, and tell its work; on a stream its mark behind it."""
     try:
         job()
+        at_end = mark()
     except Exception as error:  # whatever it is, it is for who waits
         work.finish(error)
     else:
-        work.finish()
+        work.finish(mark=at_end)
+
+
+def enqueued(work: OcsWork, job: Callable[[], None], device: Any) -> None:
+    """Do a job on the current stream of a device, for which the host does not wait."""
+    streams = STREAMS[device.type]
+    with streams.device(device):
+        done(work, job, lambda: streams.current_stream().record_event())
