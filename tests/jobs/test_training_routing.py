@@ -8,8 +8,14 @@ import re
 import pytest
 
 from ocs_codesign.faces.cli import main
-from ocs_codesign.jobs.models.layer import ROUTINGS
+from ocs_codesign.jobs.models.layer import ROUTINGS, Transformer
+from ocs_codesign.jobs.training.constants import chip_named, software_named
+from ocs_codesign.jobs.training.division import Division
+from ocs_codesign.jobs.training.layers import Method
+from ocs_codesign.jobs.training.places import held_places
+from ocs_codesign.jobs.training.room import Room
 from ocs_codesign.jobs.training.routing import routing_skew
+from ocs_codesign.jobs.training.step import StepEstimate, estimate_step
 from ocs_codesign.schedules.exchange.experts import KINDS
 
 
@@ -76,6 +82,66 @@ def test_steps_wait_for_the_busiest_rank(written, tmp_path, capsys):
     copied, notes = step_seconds(written("deepseek_v3.yaml", "zipf", 64), cluster, capsys)
     assert 0.9 * even < copied < 1.3 * even
     assert [note for note in notes if "placed by it, 64 with copies: the busiest rank" in note]
+
+
+def placed_step(routing: str, batch: int, spare: int | None = 16) -> StepEstimate:
+    given = {"experts": 16, "top_k": 2, "routing": routing, "spare_experts": spare}
+    model = Transformer(4, 1024, 16, 4096, 32000, 4096, batch, **given)
+    room = Room(chip_named("h100"), 2, 8, 450e9, 50e9)
+    return estimate_step(model, Division(16, expert=16), room, Method(software_named("nemo")))
+
+
+def test_places_are_held_until_regrets_pay_for_moves():
+    few, many = (held_places(placed_step("moving", batch)) for batch in (64, 1024))
+    # What moves is the same, what a step loses is not.
+    assert few.move_s == many.move_s > 0
+    assert 0 < len(few.changed_at) < len(many.changed_at) < few.num_steps
+    for places in (few, many):
+        assert places.step_s < 0.7 * places.never_s
+    assert few.step_s < few.always_s
+    # Popularity that stays is worth no move.
+    still = held_places(placed_step("zipf", 64))
+    assert still.changed_at == ()
+    assert still.step_s == still.never_s < still.always_s
+    assert held_places(placed_step("moving", 64, None)) is None
+    assert held_places(placed_step("even", 64)) is None
+
+
+JOB = """
+name: few experts
+model: {kind: transformer, layers: 4, hidden: 1024, heads: 16, feed_forward: 4096,
+  vocabulary: 32000, sequence: 4096, batch: 64, experts: 16, top_k: 2,
+  routing: moving, spare_experts: 16}
+parallel: {data: 16, expert: 16}
+"""
+CLUSTER = """
+version: 1
+name: 16 H100
+servers: {count: 2, accelerators: 8, scale_up: 450GB/s}
+accelerator: {name: h100}
+network: {bandwidth: 50GB/s}
+"""
+
+
+def test_answers_say_when_experts_are_placed_anew(tmp_path, capsys):
+    job, cluster = tmp_path / "job.yaml", tmp_path / "cluster.yaml"
+    job.write_text(JOB)
+    cluster.write_text(CLUSTER)
+    asked = ["iterate", str(job), str(cluster)]
+    assert main([*asked, "--json", "-"]) == 0
+    places = json.loads(capsys.readouterr().out)["places"]
+    assert places["move_s"] == held_places(placed_step("moving", 64)).move_s
+    assert places["step_s"] < places["always_s"] < places["never_s"]
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    assert f"placed anew at steps {', '.join(map(str, places['changed_at']))} of 16" in shown
+    assert "in the first places" in shown
+    assert main(["codesign", *asked[1:], "--top", "1", "--json", "-"]) == 0
+    best = json.loads(capsys.readouterr().out)["ranked"][0]
+    assert (best["places"] is None) == (best["division"]["expert"] == 1)
+    job.write_text(JOB.replace(", spare_experts: 16", ""))
+    assert main([*asked, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["places"] is None
 
 
 def test_what_is_refused(written, tmp_path, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -434,15 +435,32 @@ def check_regrets(seed: int) -> None:
         assert found.time == pytest.approx(found.least, rel=1e-6)
 
 
+def at_homes(kind: str, steps: list[dict], at: int, home: np.ndarray) -> np.ndarray:
+    return expert_counts(kind, **steps[at], home=home)
+
+
+@pytest.mark.slow
+def test_regrets_of_a_hundred_sequences_of_experts():
+    """Popularity of every kind, moves of any price, products that take nothing or much."""
+    for seed in range(100):
+        drawn = {"experts": 8, "top_k": 2, "ranks": 4, "tokens": 32, "seed": seed}
+        kind, spare = list(KINDS)[seed % 8], seed % 3 * 4
+        steps = [{**drawn, "step": step, "layer": step // 3 * (seed % 2)} for step in range(6)]
+        popular = [expert_tokens(kind, **each) for each in steps]
+        counts = partial(at_homes, kind, steps)
+        units, working = (0, 3, 30, 3000)[seed // 8 % 4], seed // 4 % 3 * 0.5
+        found = held_experts("star(4, 1)", popular, counts, units, spare, working=working)
+        assert found.total <= found.limit * (1 + 1e-9)
+        assert (found.time >= found.least).all()
+        assert len(found.planned) == 1 or found.replanning > 0 or not units
+
+
 @pytest.mark.parametrize("kind", ["moving", "zipf"])
 def test_experts_stay_until_regrets_pay_for_their_way(kind):
     given_all = {"experts": 8, "top_k": 1, "ranks": 4, "tokens": 64}
     steps = [{**given_all, "step": step, "layer": step // 2} for step in range(4)]
     tokens = [expert_tokens(kind, **each) for each in steps]
-
-    def counts(step: int, home: np.ndarray) -> np.ndarray:
-        return expert_counts(kind, **steps[step], home=home)
-
+    counts = partial(at_homes, kind, steps)
     plans = []
     for expert_units in (0, 5, 5000):
         found = held_experts("star(4, 1)", tokens, counts, expert_units, 4)

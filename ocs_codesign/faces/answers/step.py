@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ocs_codesign.jobs.training.division import Division
     from ocs_codesign.jobs.training.fitting import StepCalibration
     from ocs_codesign.jobs.training.operation import Goodput
+    from ocs_codesign.jobs.training.places import HeldPlaces
     from ocs_codesign.jobs.training.search import StepRanking
     from ocs_codesign.jobs.training.step import StepEstimate
 
@@ -58,6 +59,7 @@ made(
     fitted=lambda step: step.room.chip.is_fitted(step.method.precision),
     goodput=lambda step: goodput_of(step),
     usd_a_million_tokens=lambda step: _prices(step, goodput_of(step)),
+    places=lambda step: _places_of(step),
 )
 
 
@@ -66,6 +68,13 @@ def goodput_of(step: StepEstimate) -> Goodput | None:
     from ocs_codesign.jobs.training.operation import goodput
 
     return None if step.room.failures is None else goodput(step.room.failures, step)
+
+
+def _places_of(step: StepEstimate) -> HeldPlaces | None:
+    """When experts that are placed by popularity are placed anew."""
+    from ocs_codesign.jobs.training.places import held_places
+
+    return held_places(step)
 
 
 def _prices(step: StepEstimate, kept: Goodput | None) -> dict[str, float] | None:
@@ -99,6 +108,25 @@ def _running_facts(step: StepEstimate) -> Iterator[tuple[str, str]]:
         )
 
 
+def _places_facts(step: StepEstimate) -> Iterator[tuple[str, str]]:
+    """The same for people."""
+    places = _places_of(step)
+    if places is None:
+        return
+    held, first, anew = map(format_time, (places.step_s, places.never_s, places.always_s))
+    moved, steps = format_time(places.move_s), places.num_steps
+    changed = ", ".join(map(str, places.changed_at))
+    if changed:
+        text = f"placed anew at steps {changed} of {steps}, {moved} each at most"
+    else:
+        text = f"never placed anew in {steps} steps: it takes {moved}, which no regret pays for"
+    yield "experts' places", text
+    yield (
+        "experts' layers",
+        f"{held} of a step with moves, {first} in the first places, {anew} placed anew each step",
+    )
+
+
 def step_sections(name: str, cluster: str, step: StepEstimate) -> Iterator[Section]:
     """The same for people."""
     tokens = step.tokens_per_second_per_accelerator
@@ -114,6 +142,7 @@ def step_sections(name: str, cluster: str, step: StepEstimate) -> Iterator[Secti
         ),
         ("HFU", f"{step.utilisation('hardware_causal'):.1%}"),
         *_running_facts(step),
+        *_places_facts(step),
     )
     yield ""
     parts = sorted(step.parts.items(), key=lambda part: -part[1])

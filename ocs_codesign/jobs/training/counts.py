@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ocs_codesign.jobs.models.layer import Transformer
     from ocs_codesign.jobs.training.division import Division
 
-_OPTIMIZER_BYTES = 12
-_WEIGHT_BYTES = 2
+OPTIMIZER_BYTES = 12
+WEIGHT_BYTES = 2
 
 
 @final
@@ -198,7 +198,7 @@ def _states(division: Division, dense: int, expert: int) -> tuple[int, int, int]
     """Bytes of weights, gradients and optimizer."""
     sizes = []
     twice = division.directions
-    kinds = ((3, _WEIGHT_BYTES), (2, division.gradient_bytes), (1, _OPTIMIZER_BYTES))
+    kinds = ((3, WEIGHT_BYTES), (2, division.gradient_bytes), (1, OPTIMIZER_BYTES))
     for least, each in kinds:
         divided = division.zero >= least
         shards = division.shards(division.copies), division.shards(division.expert_copies)
@@ -214,9 +214,9 @@ def _data_sent(
     gradient = division.gradient_bytes
     each = {
         0: 2 * gradient,
-        1: gradient + _WEIGHT_BYTES,
-        2: gradient * microbatches + _WEIGHT_BYTES,
-        3: gradient + 2 * _WEIGHT_BYTES,
+        1: gradient + WEIGHT_BYTES,
+        2: gradient * microbatches + WEIGHT_BYTES,
+        3: gradient + 2 * WEIGHT_BYTES,
     }[division.zero]
     # Across replicas the shard of a gradient is summed, as often as it is scattered inside.
     across = 2 * gradient * (microbatches if division.zero == 2 else 1)

@@ -174,6 +174,10 @@ class Kernels(NamedTuple):
         into = self.linear(rows, first, self.model.hidden)
         return into.plus(self.linear(rows, self.model.hidden, width))
 
+    def expert(self, rows: int) -> Pair:
+        """The linear maps of an expert with so many tokens."""
+        return self._two_maps(rows, self.model.expert_width // self.division.expert_tensor)
+
     def experts(self) -> Pair:
         """The linear maps of the experts of a rank, of those shared, and of the router."""
         model, division = self.model, self.division
@@ -181,8 +185,7 @@ class Kernels(NamedTuple):
         held = held_experts(model, division.expert)
         spread, skew = tokens * model.top_k / held, skew_of(model, division.expert).median_rows
         rows = max(1, round(skew * spread / division.tensor * division.expert_tensor))
-        each = self._two_maps(rows, model.expert_width // division.expert_tensor)
-        total = Pair(0.0, 0.0).plus(each, held)
+        total = Pair(0.0, 0.0).plus(self.expert(rows), held)
         if model.shared_experts:
             total = total.plus(self.feed_forward(model.shared_experts * model.expert_width))
         divided = tokens // (division.tensor if self.method.software.sequence else 1)

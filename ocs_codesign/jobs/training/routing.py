@@ -56,6 +56,11 @@ def held_experts(model: Transformer, ranks: int) -> int:
     return -(-(model.experts + spare) // ranks) if spare else model.experts // ranks
 
 
+def drawn_tokens(ranks: int, top_k: int) -> int:
+    """Tokens a rank that are drawn in a step."""
+    return max(1, min(_TOKENS, _MOST_DRAWS // (ranks * top_k)))
+
+
 @cache
 def routing_skew(
     kind: str, experts: int, top_k: int, ranks: int, spare: int | None = None
@@ -71,7 +76,7 @@ def routing_skew(
     """
     if kind == "even" or ranks == 1:
         return _EVEN
-    tokens = max(1, min(_TOKENS, _MOST_DRAWS // (ranks * top_k)))
+    tokens = drawn_tokens(ranks, top_k)
     given = {"experts": experts, "top_k": top_k, "ranks": ranks, "tokens": tokens}
     homes: list[np.ndarray | None] = [None] * STEPS
     if spare is not None:

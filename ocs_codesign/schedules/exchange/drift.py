@@ -132,14 +132,16 @@ def held_experts(
     expert_units: int,
     spare: int = 0,
     options: Options = DEFAULT_OPTIONS,
+    working: float = 0.0,
 ) -> HeldPlans:
     """Places of experts held from step to step, and chosen anew when that pays.
 
     ``tokens`` has those of every expert, step by step; ``counts`` says what ranks have for each
     other in a step with experts at these homes, as of ``placed_experts``. They are placed for the
     first step, and anew once regrets reach what it takes to move them there, each of so many units;
-    the dearest such move is what ``replanning`` counts. A step takes at least what it took, or
-    takes with experts placed for it. Raises ValueError as ``exchange_optimum`` does.
+    the dearest such move is what ``replanning`` counts. A step takes its exchange and, on the
+    busiest rank, ``working`` for every token of its experts; at least what it took, or takes with
+    experts placed for it. Raises ValueError as ``exchange_optimum`` does.
 
     >>> from functools import partial
     >>> from ocs_codesign.schedules.exchange.experts import expert_counts, expert_tokens
@@ -160,6 +162,14 @@ def held_experts(
         is_any = (demand.sum() - np.trace(demand)) > 0
         return float(exchange_optimum(given, demand, options=options).value) if is_any else 0.0
 
+    def busiest(popular: NDArray[np.int64], home: NDArray[np.int64]) -> float:
+        copies = (home >= 0).sum(axis=1)
+        shares = np.repeat(popular / copies, copies)
+        return float(np.bincount(home[home >= 0], shares, ranks).max())
+
+    def step_takes(step: int, home: NDArray[np.int64]) -> float:
+        return takes(counts(step, home)) + working * busiest(tokens[step], home)
+
     home = placed_experts(tokens[0], ranks, spare)
     planned, times, least, regret, dearest = [0], [], [], 0.0, 0.0
     for step, popular in enumerate(counted(tokens)):
@@ -170,7 +180,7 @@ def held_experts(
         if moves.any() and regret >= moving:
             home, regret = own, 0.0
             planned.append(step)
-        times.append(takes(counts(step, home)))
-        least.append(min(times[-1], takes(counts(step, own))))
+        times.append(step_takes(step, home))
+        least.append(min(times[-1], step_takes(step, own)))
         regret += times[-1] - least[-1]
     return HeldPlans(np.array(planned), np.array(times), np.array(least), dearest)
