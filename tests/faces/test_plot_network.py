@@ -14,10 +14,12 @@ from ocs_codesign.faces.pictures.files import figure_bytes
 from ocs_codesign.faces.pictures.network import (
     MAX_NODES,
     _tiers,
+    exchange_figure,
     network_figure,
     tallest_tree_figure,
     tree_figure,
 )
+from ocs_codesign.schedules.exchange.optimum import exchange_optimum
 from ocs_codesign.schedules.forest.building import forests
 from ocs_codesign.schedules.forest.optimum import optimum
 
@@ -83,6 +85,27 @@ def test_slack_and_picture_of_the_command(tmp_path, capsys):
     assert re.search(r"0.0% +1 +1 +s0 > h3", told), "the bottleneck has nothing to spare"
     assert re.search(r"96.7% +10 +3 +h0 > s0", told), "a host sends 1/3 of 1 while all receive 1"
     assert "the orange host" in out.read_text()
+
+
+def test_the_matrix_and_the_busiest_links_of_an_exchange(tmp_path):
+    found = exchange_optimum(star(4, [10, 10, 10, 1]))
+    network, matrix, _ = exchange_figure(found, "a star").axes
+    arrows = [text.arrow_patch for text in network.texts if text.arrow_patch]
+    colours = {arrow.get_edgecolor() for arrow in arrows}
+    assert len(colours) == 2, "the slow host's cable is of the cut, no other is busy"
+    blue, red = (image.get_array() for image in matrix.images)
+    assert blue.tolist() == (1 - np.eye(4)).tolist()
+    inside = found.bottleneck.side[:4]
+    assert (~np.ma.getmaskarray(red) == (inside[:, None] & ~inside)).all()
+    legend = exchange_figure(exchange_optimum(star(3, 2)), "all").axes[0].get_legend()
+    assert "link that is busy all the time" in [text.get_text() for text in legend.texts]
+    file, out = tmp_path / "d.json", tmp_path / "e.svg"
+    file.write_text("[[0, 3, 0], [0, 0, 4], [5, 0, 0]]")
+    asked = ["optimum", "star(3, 2)", "--collective", "alltoall", "--relays", "none"]
+    assert main([*asked, "--demand", str(file), "--plot", str(out)]) == 0
+    assert "red across the bottleneck" in out.read_text()
+    with pytest.raises(ValueError, match=f"at most {MAX_NODES} are drawn"):
+        exchange_figure(exchange_optimum(h100_rail(64)), "large")
 
 
 def test_a_tree_that_branches_at_a_switch():

@@ -48,6 +48,7 @@ from ocs_codesign.jobs.training.step import Method, estimate_step
 from ocs_codesign.schedules.compare.comparison import compare
 from ocs_codesign.schedules.compare.contest import Contest
 from ocs_codesign.schedules.design import Design, Known, Question
+from ocs_codesign.schedules.exchange.optimum import exchange_optimum
 from ocs_codesign.schedules.forest.building import forests
 from ocs_codesign.schedules.simulate.transfers import TimingRules
 from ocs_codesign.search.gaps import Gap
@@ -216,6 +217,7 @@ PANELS = {
     "codesign": (2, winner),
     "comparison": (6, lambda: (compared(),)),
     "demand": (2, lambda: (demanded(),)),
+    "exchange": (2, lambda: (exchange_optimum(star(4, [4, 2, 2, 1])), "a star")),
     "gaps": (2, lambda: (gaps(),)),
     "reconfigured": (3, reconfigured),
     "spread": (2, lambda: (oc.bfb(oc.parse("BiRing(2, 5)").topology()), 0)),

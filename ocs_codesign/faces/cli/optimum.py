@@ -75,7 +75,7 @@ class OptimumOptions(OptionGroup):
     )
 
 
-@command(plot="the network and its bottleneck")
+@command(plot="the network and its bottleneck, the matrix of an alltoall")
 def optimum(given: OptimumOptions = group(OptimumOptions)) -> Answer:
     """Find the highest rate of collectives on a NETWORK, and the cut that proves it.
 
@@ -159,7 +159,7 @@ def _exchange(given: OptimumOptions, network: Network) -> Answer:
         kept = Guided(guide.names, free.value * unit_bytes, found.value / free.value)
     name = _name(given.network)
     answer = (name, found, unit_bytes, unit, sizes if demand is None else (), relays, kept)
-    figure = ("network.network_figure", found, name)
+    figure = ("network.exchange_figure", found, name, allowed, phases)
     return answered("networks.exchange", *answer, figure=figure)
 
 

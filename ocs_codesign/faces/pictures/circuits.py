@@ -11,7 +11,7 @@ from ocs_codesign.faces.pictures.drawing import (
     FONT_SIZE,
     Panels,
     bar_colour,
-    figure_of,
+    heat_map,
     legend_below,
     on_grid,
     one_axes,
@@ -191,7 +191,6 @@ def _columns(entries: Sequence[Patch]) -> int:
 _UP, _UP_NEXT, _DEMAND_DARK, _BOUND = "#0b5fa5", "#6ea8d8", "#c8442b", "#5f7a1f"
 _NUMBER, _NUMBER_NEXT = "white", "#10243a"
 _NUMBERED = 0.02
-_MOST_TICKS = 16
 
 
 @pictured(lambda _: drawing(10.4, 3.9))
@@ -216,19 +215,10 @@ demand_figure = drawn_alone(draw_demand)
 
 
 def _draw_matrix(axes: Axes, plan: DemandPlan) -> None:
-    from matplotlib.ticker import MaxNLocator, MultipleLocator
-
     second = plan.demand.unit_bytes / plan.bandwidth_Bps
     unit, scale = unit_of_time(max(plan.demand.units.ravel().tolist()) * second)
     times = (plan.demand.units * float(second) / scale).astype(float)
-    image = axes.imshow(times, cmap="Blues", vmin=0.0, vmax=times.max() or 1.0)
-    bar = figure_of(axes).colorbar(image, ax=axes, shrink=0.8)
-    bar.set_label(f"time on one circuit ({unit})")
-    axes.set_xlabel("to node")
-    axes.set_ylabel("from node")
-    few = len(times) <= _MOST_TICKS
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MultipleLocator(1) if few else MaxNLocator("auto", integer=True))
+    heat_map(axes, times, f"time on one circuit ({unit})")
     axes.set_title("demand", fontsize=11)
 
 

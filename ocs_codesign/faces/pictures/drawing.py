@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+    from numpy.typing import NDArray
 
 
 # Labels of points, placed where they cover neither points nor each other.
@@ -381,6 +382,27 @@ def on_grid(
     axes.set_axisbelow(True)
     axes.spines[["top", "right", *["left"] * is_open]].set_visible(False)
     return axes
+
+
+_MOST_TICKS = 12
+
+
+def heat_map(
+    axes: Axes, values: NDArray[np.float64], text: str, marked: NDArray[np.bool_] | None = None
+) -> None:
+    """What nodes (rows) have for each other, in blue, with a bar; in red where it is ``marked``."""
+    from matplotlib.ticker import MaxNLocator, MultipleLocator
+
+    most = float(values.max()) or 1.0
+    image = axes.imshow(values, cmap="Blues", vmin=0.0, vmax=most)
+    if marked is not None:
+        axes.imshow(np.ma.array(values, mask=~marked), cmap="Reds", vmin=0.0, vmax=most)
+    figure_of(axes).colorbar(image, ax=axes, shrink=0.8).set_label(text)
+    axes.set_xlabel("to node")
+    axes.set_ylabel("from node")
+    few = len(values) <= _MOST_TICKS
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MultipleLocator(1) if few else MaxNLocator("auto", integer=True))
 
 
 def legend_below(

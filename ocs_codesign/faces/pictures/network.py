@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.faces.pictures.drawing import FONT_SIZE, legend_below, one_axes, plain
+from ocs_codesign.faces.pictures.drawing import (
+    FONT_SIZE,
+    heat_map,
+    legend_below,
+    one_axes,
+    panels_in,
+    plain,
+)
 from ocs_codesign.faces.pictures.files import drawing, drawn_alone, pictured
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
     from numpy.typing import NDArray
 
     from ocs_codesign.core.compute.cuts import Cut
@@ -34,7 +42,8 @@ _RANDOM_STARTS, _BETTER = 2, 0.99
 """Starts of a layout beside the circle, and the part of the least error that is worth another."""
 
 LEGEND_IN = 6.6
-INSIDE, OUTSIDE, _NARROW, _LINK = "#0b5fa5", "#e0a030", "#c8442b", "#9aa3ad"
+INSIDE, OUTSIDE, _NARROW, _LINK, _BUSY = "#0b5fa5", "#e0a030", "#c8442b", "#9aa3ad", "#3a4048"
+_MATRIX_IN = 5.0
 
 
 @pictured(lambda optimum, _: drawing(*_size_in(optimum.network)))
@@ -53,6 +62,41 @@ def draw_network(optimum: Optimum | ExchangeOptimum, name: str, *, ax: Axes | No
 network_figure = drawn_alone(draw_network)
 
 
+@pictured(lambda optimum, *_: drawing(_size_in(optimum.network)[0] + _MATRIX_IN, 4.8))
+def draw_exchange(
+    optimum: ExchangeOptimum,
+    name: str,
+    relays: Collection[int] | None = None,
+    phases: Sequence[NDArray[np.int64]] | None = None,
+    *,
+    figure: Figure | SubFigure | None = None,
+    axes: Iterable[Axes] | None = None,
+) -> tuple[Axes, ...]:
+    """The same of an exchange, its busiest links as well, and its matrix: 2 axes.
+
+    Links are as busy as on paths of fewest hops, by hosts that relay in ``phases`` as ``optimum``
+    has them. What crosses the cut is red; the colour bar takes room of the matrix.
+    """
+    from ocs_codesign.schedules.exchange.paths import exchange_paths
+
+    wide = _size_in(optimum.network)[0] / _MATRIX_IN
+    panels = panels_in(figure, axes, 1, 2, width_ratios=(wide, 1))
+    left, right = panels.axes
+    hosts, cut = optimum.network.num_hosts, optimum.bottleneck
+    _check_size(optimum.network)
+    paths = exchange_paths(optimum.network, optimum.demand, relays, phases=phases)
+    _draw_network(left, optimum, name, paths.busiest_links().tolist())
+    legend_below(left, left.get_legend_handles_labels()[0], 3, LEGEND_IN, fontsize=8.5)
+    units = 1.0 - np.eye(hosts) if optimum.demand is None else optimum.demand.astype(float)
+    side = np.zeros(hosts, dtype=bool) if cut is None else cut.side[:hosts]
+    heat_map(right, units, "data (units of demand)", side[:, None] & ~side)
+    right.set_title("demand" if cut is None else "demand, red across the bottleneck", fontsize=10)
+    return panels.axes
+
+
+exchange_figure = drawn_alone(draw_exchange)
+
+
 def _size_in(network: Network) -> tuple[float, float]:
     """A square for hosts alone; else as wide as the hosts need, and a row a tier."""
     if network.num_nodes == network.num_hosts:
@@ -61,13 +105,19 @@ def _size_in(network: Network) -> tuple[float, float]:
     return float(np.clip(0.45 * network.num_hosts, 6.0, 14.0)), 4.8
 
 
-def _draw_network(axes: Axes, optimum: Optimum | ExchangeOptimum, name: str) -> None:
-    network = optimum.network
+def _check_size(network: Network) -> None:
     if network.num_nodes > MAX_NODES:
         raise ValueError(
             f"a network of {network.num_nodes} nodes is too large for a picture: "
             f"at most {MAX_NODES} are drawn"
         )
+
+
+def _draw_network(
+    axes: Axes, optimum: Optimum | ExchangeOptimum, name: str, busiest: Sequence[int] = ()
+) -> None:
+    network = optimum.network
+    _check_size(network)
     has_switches = network.num_nodes > network.num_hosts
     place = (
         _tiers(network, optimum.bottleneck)
@@ -78,7 +128,7 @@ def _draw_network(axes: Axes, optimum: Optimum | ExchangeOptimum, name: str) -> 
     axes.set_axis_off()
     axes.margins(0.08)
     axes.set_title(_title(optimum, name), fontsize=10)
-    _draw_links(axes, network, place, optimum.leaving().tolist())
+    _draw_links(axes, network, place, optimum.leaving().tolist(), busiest)
     _draw_nodes(axes, network, place, optimum)
 
 
@@ -192,7 +242,11 @@ def _spread(wished: list[float], width: float) -> list[float]:
 
 
 def _draw_links(
-    axes: Axes, network: Network, place: NDArray[np.float64], cut_links: list[int]
+    axes: Axes,
+    network: Network,
+    place: NDArray[np.float64],
+    cut_links: list[int],
+    busiest: Sequence[int],
 ) -> None:
     """A line a cable, an arrow where it leads one way only or is of the cut, those on top."""
     ends = list(zip(network.tail.tolist(), network.head.tolist(), strict=True))
@@ -201,13 +255,14 @@ def _draw_links(
     for pair, bandwidth in zip(ends, network.bandwidth.tolist(), strict=True):
         width_of[pair] = width_of.get(pair, 0) + bandwidth
     narrow, widest = {ends[link] for link in cut_links}, max(width_of.values(), default=1)
+    busy = {pair for link in busiest for pair in (ends[link], ends[link][::-1])}
     for (tail, head), width in sorted(width_of.items()):
         is_narrow, two_way = (tail, head) in narrow, (head, tail) in width_of
         is_drawn = two_way and (tail > head or (head, tail) in narrow)
         if tail == head or (is_drawn and not is_narrow):
             continue
         style: dict[str, Any] = {
-            "color": _NARROW if is_narrow else _LINK,
+            "color": _NARROW if is_narrow else _BUSY if (tail, head) in busy else _LINK,
             "linewidth": 0.7 + 2.0 * width / widest,
             "zorder": 2 if is_narrow else 1,
             "shrinkA": 4,
@@ -218,6 +273,8 @@ def _draw_links(
             style["connectionstyle"] = f"arc3,rad={0.35 if tail < head else -0.35}"
         axes.annotate("", place[head], place[tail], arrowprops=style)
     axes.plot([], [], color=_LINK, linewidth=2, label="link, wider where it is faster")
+    if busy - narrow:
+        axes.plot([], [], color=_BUSY, linewidth=2, label="link that is busy all the time")
     if narrow:
         axes.plot([], [], color=_NARROW, linewidth=2, label="link of the bottleneck")
 

@@ -93,6 +93,11 @@ class ExchangePaths:
         np.add.at(loads, (self.hop, self.link), carried)
         return loads
 
+    def busiest_links(self) -> NDArray[np.int64]:
+        """Ids of links that are as busy as any."""
+        of_link = self._loads.sum(axis=0)
+        return np.flatnonzero(of_link >= (1 - _CLOSE) * of_link.max())
+
     def time(self, num_parts: int) -> float:
         """About what it takes in so many parts, when every step waits for the one before."""
         hops = len(self._loads)
