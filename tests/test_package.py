@@ -93,6 +93,29 @@ def test_public_functions_are_those_of_their_modules():
     assert pickle.loads(pickle.dumps(oc.build)) is oc.build
     with pytest.raises(TypeError, match="allocate takes problem: BudgetProblem; 3 is none"):
         oc.allocate(3)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'text'"):
+        oc.parse_network()
+
+
+READERS = [
+    (package, name)
+    for package in ("graphs", "schedules", "fabric", "jobs")
+    for name in getattr(oc, package).__all__
+    if name.startswith(("parse", "load", "import", "read"))
+]
+
+
+@pytest.mark.parametrize(("package", "name"), READERS)
+def test_readers_say_what_they_take(package, name, tmp_path):
+    """Of what is no text and no path the kind is told; of the rest, what is not there."""
+    read = getattr(getattr(oc, package), name)
+    told = rf"{name} takes .* is none|it is empty|must be called"
+    for wrong in (3, None, [1], {}, b"x", 1.5, object()):
+        with pytest.raises((TypeError, ValueError), match=told):
+            read(wrong)
+    for path in (str(tmp_path), "", "nosuch"):
+        with suppress(ValueError, OSError):
+            read(path)
 
 
 def test_what_public_functions_return_has_a_short_repr():

@@ -90,7 +90,7 @@ def _telling_kinds(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arguments: Any, **named: Any) -> Any:
         try:
             return function(*arguments, **named)
-        except AttributeError as error:
+        except (AttributeError, TypeError) as error:
             rule = _wrong_kind(function, arguments, named)
             if rule is None:
                 raise
@@ -107,7 +107,11 @@ def _wrong_kind(
     from inspect import signature
     from re import findall
 
-    for name, value in signature(function).bind(*arguments, **named).arguments.items():
+    try:
+        given = signature(function).bind(*arguments, **named).arguments
+    except TypeError:  # which says what is missing or too many
+        return None
+    for name, value in given.items():
         kind = str(function.__annotations__.get(name, "Any"))
         words = set(findall(r"\w+", kind))
         several = isinstance(value, list | tuple) and words & {"Sequence", "Iterable", "tuple"}

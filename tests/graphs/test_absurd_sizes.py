@@ -129,6 +129,39 @@ def test_commands_refuse_absurd_sizes(monkeypatch, capsys, tmp_path, command):
     assert not list(tmp_path.iterdir())
 
 
+LARGE = [
+    ["optimum", "ndv2(65537)"],
+    ["optimum", "a100(100003)"],
+    ["optimum", "star(65537, 1)"],
+    ["optimum", "star(2048, 1)", "--losses"],
+    ["optimum", "star(2048, 1)", "--slack"],
+    ["compare", "ndv2(65537)", "--workers", "1"],
+    ["compare", "star(65537, 1)", "--bandwidth", "1Gbps", "--workers", "1"],
+    ["iterate", "groups.yaml", "--network", "a100(100003)"],
+    ["iterate", "groups.yaml", "--network", "ndv2(65537)"],
+    ["cost", "GeneralizedKautz(100003, 8)", "-s", "late", "--time-limit", "2s"],
+    ["paths", "GeneralizedKautz(4, 8194)"],
+    ["paths", "GeneralizedKautz(4, 8194)", "--routing", "disjoint"],
+]
+"""Of sizes that can be built, and not be solved."""
+
+
+@pytest.mark.parametrize("words", LARGE, ids=" ".join)
+def test_what_is_solved_is_counted_first(monkeypatch, capsys, tmp_path, words):
+    """One sentence with the count and the limit, before any distance, flow or program is."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["example", "."]) == 0
+    capsys.readouterr()
+    for place in ("forest.optimum._narrowest", "stepped.late.bfb_loads"):
+        monkeypatch.setattr(f"ocs_codesign.schedules.{place}", built)
+    if words[0] == "paths":
+        monkeypatch.setattr(topology, "all_distances", built)
+    assert main(words) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("Error: ")
+    assert len(re.findall(r"\d{4,}|\d,\d{3}", told)) >= 2, told
+
+
 def test_tables_of_all_pairs_are_counted_first():
     """Of neighbours where one node has all, and of distances: neither takes memory first."""
     nodes = np.arange(2**15)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_HOSTS = 2**20
+MAX_HOSTS = 2**18
 
 
 def check_hosts(num_hosts: int) -> None:

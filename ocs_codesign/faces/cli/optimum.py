@@ -174,10 +174,17 @@ def _name(text: str) -> str:
 def _found(given: OptimumOptions, network: Network) -> NetworkOptimum:
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.faces.answers.networks import NetworkOptimum
-    from ocs_codesign.schedules.forest.optimum import helpful_links, losses, spare_bandwidth
+    from ocs_codesign.schedules.forest.optimum import (
+        check_work,
+        helpful_links,
+        losses,
+        spare_bandwidth,
+    )
     from ocs_codesign.schedules.forest.optimum import optimum as trees_optimum
     from ocs_codesign.schedules.forest.pipeline import MAX_LINKS, allreduce_optimum
 
+    if given.with_losses or given.with_slack:
+        check_work(network, network.num_links)
     gather = trees_optimum(network, Collective.ALLGATHER)
     scatter = trees_optimum(network, Collective.REDUCE_SCATTER)
     allreduce = network.num_links <= MAX_LINKS if given.allreduce is None else given.allreduce

@@ -35,10 +35,15 @@ _UNITS = ("Gbps", "Mbps", "kbps", "B/s")
 def natural(name: str) -> list[Any]:
     """What names are sorted by, h2 before h10.
 
-    >>> sorted(["h10", "h2"], key=natural)
+    >>> sorted(["h" + "9" * 5000, "h10", "h2"], key=natural)[:2]
     ['h2', 'h10']
     """
-    return [int(part) if part.isdecimal() else part for part in _NUMBERS.split(name)]
+    parts = _NUMBERS.split(name)
+    # Numbers by their length first: int() does not read those of thousands of digits.
+    return [
+        (len(part.lstrip("0")), part.lstrip("0")) if number % 2 else part
+        for number, part in enumerate(parts)
+    ]
 
 
 class Wire(NamedTuple):

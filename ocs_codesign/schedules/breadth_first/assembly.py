@@ -127,7 +127,9 @@ def rows_of(
     then written in place. Raises ValueError if the chunks do not fit.
     """
     nodes, speeds = topology.num_nodes, topology.speeds()
-    write_rows = for_work(receiver_rows, 2 * nodes**2 * (2 + neighbours.shape[1]))
+    # Parallel links are looked at one by one: a few nodes may have millions.
+    rounds = 2 * nodes * (nodes * (2 + neighbours.shape[1]) + len(links))
+    write_rows = for_work(receiver_rows, rounds)
     bounds = np.searchsorted(topology.head[links], np.arange(nodes + 1))
     most = np.array(per_speed, dtype=np.int64)[:, None]
     offset = np.zeros((len(most), topology.num_links), dtype=np.int64)

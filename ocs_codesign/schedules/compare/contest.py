@@ -212,6 +212,9 @@ class Contest:
             raise ValueError(f"compared are {', '.join(COMPARED)}, not {self.collective.name}")
         if not self.sizes_bytes or min(self.sizes_bytes) < 1:
             raise ValueError("compared are messages of at least a byte")
+        from ocs_codesign.schedules.forest.optimum import check_work
+
+        check_work(self.network)
         if self.aggregation is not None and self.collective.name != "allreduce":
             raise ValueError(f"switches add up an allreduce, not {self.collective.text}")
         if self.machine is not None:

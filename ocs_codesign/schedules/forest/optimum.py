@@ -185,6 +185,26 @@ def _common_divisor(one: Fraction, other: Fraction) -> Fraction:
     return Fraction(numerator, one.denominator * other.denominator)
 
 
+MAX_WORK = 2**31
+"""Hosts times links of all the networks that one question asks the optimum of."""
+
+
+def check_work(network: Network, num_networks: int = 1) -> None:
+    """ValueError for more hosts and links than optima are found of, so many times.
+
+    >>> from ocs_codesign.core.networks.builders import star
+    >>> check_work(star(1000, 1), 2000)
+    Traceback (most recent call last):
+    ValueError: 1,000 hosts times 2,000 links times 2,000 cases: at most 2,147,483,648 are solved
+    """
+    if network.num_hosts * network.num_links * num_networks > MAX_WORK:
+        cases = f" times {num_networks:,} cases" if num_networks > 1 else ""
+        raise ValueError(
+            f"{network.num_hosts:,} hosts times {network.num_links:,} links{cases}: "
+            f"at most {MAX_WORK:,} are solved"
+        )
+
+
 def optimum(network: NetworkLike, collective: Collective | Demand | str) -> Optimum:
     """The highest rate of a collective that copies or adds up: allgather, broadcast, reduce, ...
 
@@ -200,6 +220,7 @@ def optimum(network: NetworkLike, collective: Collective | Demand | str) -> Opti
     (Fraction(3, 65), (Fraction(3, 5), 13), (15, 325), Fraction(1040, 3))
     """
     network, demand = as_network(network), collective
+    check_work(network)
     if not isinstance(demand, Demand):
         demand, *second = demands_of(demand, network.num_hosts)
         if second:
@@ -268,6 +289,7 @@ def losses(found: Optimum) -> list[RateLoss]:
     A cable is all links between two nodes, both ways. Hosts stay: a demand is of all of them.
     """
     network = found.network
+    check_work(network, network.num_links)
     ends = np.sort([network.tail, network.head], axis=0).T
     cables, cable_of = np.unique(ends, axis=0, return_inverse=True)
     switches = range(network.num_hosts, network.num_nodes)
@@ -300,6 +322,7 @@ def spare_bandwidth(found: Optimum, links: Collection[int]) -> list[Fraction]:
     """
     if found.shares is not None:
         raise ValueError("what shared links can spare is not known")
+    check_work(found.network, len(links))
     spare = []
     for done, link in enumerate(links, 1):
         spare.append(_spare(found, link))

@@ -24,6 +24,7 @@ from ocs_codesign.schedules.paths.kernels import insert_links, least_falling, wa
 from ocs_codesign.schedules.paths.tables import (
     MAX_PARTS,
     balanced_table,
+    check_pairs,
     dependency_cycle,
     disjoint_choices,
 )
@@ -363,13 +364,14 @@ def up_down_table(
     """
     if num_orders < 1:
         raise ValueError(f"{num_orders} orders: at least one is tried")
+    plain = Topology(topology.num_nodes, topology.tail, topology.head, topology.link_speed)
+    whole = quotient(plain)
+    check_pairs(whole, num_paths)
     topology.diameter()
     most = max(1, min(num_orders, _MAX_PAIRS // topology.num_nodes**2))
     downs = [rank[topology.head] > rank[topology.tail] for rank in _orders(topology, most)]
     if not downs:
         raise ValueError(f"{topology!r}: {NO_ORDER}")
-    plain = Topology(topology.num_nodes, topology.tail, topology.head, topology.link_speed)
-    whole = quotient(plain)
 
     def even_load(is_down: NDArray[np.bool_]) -> float:
         choices = disjoint_choices(whole, is_down, num_paths)

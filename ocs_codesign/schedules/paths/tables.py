@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ocs_codesign.core.compute.kernels import for_work
-from ocs_codesign.core.compute.symmetry import quotient_and_images
+from ocs_codesign.core.compute.symmetry import quotient, quotient_and_images
 from ocs_codesign.core.given import takes_topology
 from ocs_codesign.core.lp import DEFAULT_OPTIONS, LinearProgram, Options, Status, solve
 from ocs_codesign.schedules.paths.certificates import PathTable, as_prices
 from ocs_codesign.schedules.paths.kernels import disjoint_paths, find_cycle
 from ocs_codesign.schedules.stepped.alltoall import (
     by_vertex,
+    check_least,
     checked_size,
     likely_prices,
     optimal_flow,
@@ -245,6 +246,7 @@ def path_table(
     >>> table.time, table.bound
     (Fraction(5, 4), Fraction(5, 4))
     """
+    check_least(topology)
     most = topology.diameter() + 1 if max_hops is None else max_hops
     whole, group, distance = checked_size(topology, most, max_parts, "max_hops")
     network = routing_network(whole, distance, most)
@@ -285,6 +287,7 @@ def disjoint_path_table(
     >>> table.time, [links for _, links in table.paths(0, 2)]
     (Fraction(3, 2), [[0, 2]])
     """
+    check_pairs(quotient(topology), num_paths)
     topology.diameter()
     whole, group = quotient_and_images(topology)
     is_down = np.zeros(topology.num_links, dtype=bool)
@@ -370,6 +373,12 @@ def _table(
             np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)
         )
     return sorted_table(topology, num_parts, (source, node, part, hops, link), bound)
+
+
+def check_pairs(whole: Quotient, num_paths: int) -> None:
+    """ValueError for pairs whose paths, of a link at least, are more than are kept."""
+    pairs = whole.num_sources * (whole.topology.num_nodes - 1)
+    check_links(pairs * max(1, min(num_paths, whole.topology.degree)))
 
 
 def check_links(number: int) -> None:

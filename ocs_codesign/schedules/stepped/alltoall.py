@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocs_codesign.core.collective import Collective
-from ocs_codesign.core.compute.symmetry import quotient_and_images
+from ocs_codesign.core.compute.symmetry import quotient, quotient_and_images
 from ocs_codesign.core.cost import undominated
 from ocs_codesign.core.given import takes_topology
 from ocs_codesign.core.lp import DEFAULT_OPTIONS, Options, Status, solve
@@ -201,18 +201,29 @@ def checked_size(
         raise ValueError("an all-to-all needs at least two nodes")
     if max_chunks < 1:
         raise ValueError(f"{max_chunks} parts: a piece is at least one")
+    check_least(topology)
     diameter = topology.diameter()
     if num_steps < diameter:
         raise ValueError(f"{name} is {num_steps}: it must be at least the diameter, {diameter}")
     whole, group = quotient_and_images(topology)
     distance = topology.distances()[whole.sources]
     arcs = num_arcs(whole, distance, num_steps)
-    if arcs > MAX_ARCS:
+    _check_columns(arcs, f"all-to-all on {topology!r} with {name} {num_steps}")
+    return whole, group, distance
+
+
+def check_least(topology: Topology) -> None:
+    """ValueError if already one column for every pair is too many, before distances are known."""
+    pairs = quotient(topology).num_sources * (topology.num_nodes - 1)
+    _check_columns(pairs, f"all-to-all on {topology!r}", "at least ")
+
+
+def _check_columns(number: int, what: str, least: str = "") -> None:
+    if number > MAX_ARCS:
         raise ValueError(
-            f"all-to-all on {topology!r} with {name} {num_steps} is a program of {arcs} columns: "
+            f"{what} is a program of {least}{number} columns: "
             f"at most {MAX_ARCS} are supported without more symmetry"
         )
-    return whole, group, distance
 
 
 def optimal_flow(network: TimeNetwork, options: Options) -> tuple[NDArray[np.float64], Fraction]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ocs_codesign.core.bounds import topology_bound
 from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.compute.symmetry import quotient
 from ocs_codesign.core.given import takes_topology
 from ocs_codesign.core.lp import Options, Status, exact_vertex, solve
 from ocs_codesign.core.lp.program import SIMPLEX
@@ -358,6 +359,9 @@ def _rounded(prices: NDArray[np.float64]) -> NDArray[np.int64]:
 MAX_SENDS = 2_000_000
 """Largest problem: roots that no symmetry maps onto each other * links * steps."""
 
+_MAX_LINKS = 2**14
+"""Of a program: so few nodes have more only where many links are parallel."""
+
 _MAX_SENDS_OF_ORBITS = 4_000
 _MOST_ROUNDS = 4
 """Of cuts: bounds beside searches, which take seconds so, and mostly rise in the first."""
@@ -444,6 +448,8 @@ def _allgather(
 ) -> tuple[Schedule, Fraction]:
     """The best allgather found in so many steps, and the least t_b of any."""
     began = time.monotonic()
+    if topology.num_nodes < WHOLE_ITEMS:  # before anything is made
+        _check_program(topology, num_steps)
     loads = bfb_loads(topology)
     plain = bfb_of_chunks(topology, min(num_chunks_for(loads), max_chunks))
     least = topology_bound(topology, Collective.ALLGATHER, len(loads)).t_b
@@ -456,11 +462,6 @@ def _allgather(
             least = max(least, _bound_of_orbits(topology, num_steps, options))
         return best, least
     model = broadcasts(topology, num_steps, invariant=True)
-    if model.send_of.size > MAX_SENDS:
-        raise ValueError(
-            f"{len(model.roots)} roots, {topology.num_links} links and {num_steps} steps have a "
-            f"product of {model.send_of.size:,}: late schedules take at most {MAX_SENDS:,}"
-        )
     # t_b of a sum of times that is 1 / unit of a shard.
     unit = topology.t_b(Fraction(1)) / model.unit
     # Columns that time does not suffice to cut into chunks are of no use.
@@ -470,6 +471,22 @@ def _allgather(
     left = options.after(time.monotonic() - began)
     made = cut_into_chunks(found, max_chunks, left)
     return min([plain, *made], key=_rank), found.least * unit
+
+
+def _check_program(topology: Topology, num_steps: int) -> None:
+    """ValueError for a program of more links, or of more sends, than are solved."""
+    roots, links = quotient(topology).num_sources, topology.num_links
+    number = roots * links * num_steps
+    if links > _MAX_LINKS:
+        raise ValueError(
+            f"{links:,} links: late schedules on fewer than {WHOLE_ITEMS} nodes take at most "
+            f"{_MAX_LINKS:,}"
+        )
+    if number > MAX_SENDS:
+        raise ValueError(
+            f"{roots} roots, {links} links and {num_steps} steps have a "
+            f"product of {number:,}: late schedules take at most {MAX_SENDS:,}"
+        )
 
 
 def _bound_of_orbits(topology: Topology, num_steps: int, options: Options) -> Fraction:
