@@ -102,7 +102,7 @@ class TestKnown:
             ("Kautz(2, 1)", 3, "5/6", 2),
             ("GeneralizedKautz(2, 12)", 4, "29/30", 5),
             (SEVENTEEN, 4, "16/17", 1),
-            (NINETEEN, 4, "18/19", 1),
+            pytest.param(NINETEEN, 4, "18/19", 1, id="nineteen"),
         ],
     )
     def test_the_least_t_b_of_so_many_steps(self, recipe, steps, t_b, chunks):
