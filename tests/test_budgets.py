@@ -17,7 +17,7 @@ LINES = {
     "graphs": 4_335,
     "verification": 3_471,
     "schedules": 23_641,
-    "search": 8_458,
+    "search": 8_471,
     "circuits": 9_160,
     "fabric": 18_109,
     "jobs": 16_600,
@@ -26,7 +26,7 @@ LINES = {
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 64_262
+MAX_LINES_OF_TESTS = 64_265
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

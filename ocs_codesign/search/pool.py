@@ -17,6 +17,8 @@ from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.cost import Cost, split_dominated
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
 from ocs_codesign.core.progress import counted
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.product import Power
 from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.graphs.recipe import Expanded, Recipe
@@ -64,6 +66,8 @@ _MAX_WORK = 2**34
 _PART_WORK, _SIDE_WORK = 2**30, 2**26
 """Those of one for a part, of which a question may have a hundred: of the question's degree, which
 leads to it by line digraphs, and of another, which does by products."""
+_EXPANSIONS, _LARGE = (Line, Power), 64
+"""Of the literature what takes compiled loops to measure, from so many nodes on."""
 
 
 @final
@@ -448,10 +452,17 @@ def _with_compared(question: Question, scored: list[Design], effort: Effort) -> 
     return _joined(scored, measured_designs(one for one in recipes if one not in measured))
 
 
-def slow_to_compare(question: Question, scored: Iterable[Design]) -> list[Design]:
-    """Those of the literature without a symmetry: stored, no frontier has to measure them again."""
-    slow = GeneralizedKautz(question.degree, question.num_nodes)
-    return [design for design in scored if design.measured and design.recipe == slow]
+def slow_to_compare(question: Question) -> list[Recipe]:
+    """Those of the literature that take long to measure: stored, no frontier has to do it again.
+
+    They are the generalized Kautz digraphs, which mostly have no symmetry, and large expansions.
+
+    >>> slow_to_compare(Question(256, 4))[:2]
+    [GeneralizedKautz(4, 256), Line(Circulant(64, (6, 7)))]
+    """
+    nodes, degree = question.num_nodes, question.degree
+    kinds = (GeneralizedKautz, *(_EXPANSIONS if nodes >= _LARGE else ()))
+    return [recipe for recipe in literature(nodes, degree) if isinstance(recipe, kinds)]
 
 
 def _joined(designs: Iterable[Design], more: Iterable[Design]) -> list[Design]:

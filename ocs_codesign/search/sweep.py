@@ -173,7 +173,9 @@ def answer(
     scored, found = searched(question, answers, effort, before, near=near)
     scored, kept = confirmed(scored)
     # What was kept for all-to-all is not told from the rest: all that was kept stays.
-    kept += [*best_for_alltoall(scored, found), *before, *slow_to_compare(question, scored)]
+    slow = slow_to_compare(question)
+    kept += [*best_for_alltoall(scored, found), *before]
+    kept += [design for design in scored if design.measured and design.recipe in slow]
     entries = tuple(as_entry(design) for design in {one.recipe: one for one in kept}.values())
     return Answered(question, entries, time.process_time() - start)
 
