@@ -397,6 +397,11 @@ def _check_table(nodes: int, width: int, what: str) -> None:
         )
 
 
+def check_all_pairs(num_nodes: int) -> None:
+    """ValueError if the distances of all pairs of so many nodes are more than any table holds."""
+    _check_table(num_nodes, num_nodes, "nodes at all distances")
+
+
 def identity_bits(num_nodes: int, first: int, last: int) -> NDArray[np.uint64]:
     """Packed rows in which row v has bit v - first set for v in [first, last)."""
     words = -(-(last - first) // WORD_BITS)
@@ -411,7 +416,7 @@ def identity_bits(num_nodes: int, first: int, last: int) -> NDArray[np.uint64]:
 def all_distances(topology: Topology) -> NDArray[Any]:
     """Hops from row to column for all pairs, -1 where there is no path; int16 below 2^15 nodes."""
     nodes = topology.num_nodes
-    _check_table(nodes, nodes, "nodes at all distances")
+    check_all_pairs(nodes)
     # Reach sets grow backwards along the transpose so that row v lists what v can reach.
     successors = in_neighbours(topology.transpose()).node
     distances = np.full((nodes, nodes), -1, dtype=np.int16 if nodes < 2**15 else np.int32)

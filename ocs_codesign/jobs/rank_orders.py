@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ocs_codesign.jobs.job_graph import JobGraph
 
 MAX_EXACT = 12
-MAX_RANKS = 4096
+MAX_RANKS, MAX_HOSTS = 4096, 8192
 MAX_PLACEMENTS = 20_000_000
 SWAPS = 60_000
 """Swaps that are tried from every start, and at most _SWAPS_A_RANK for a rank."""
@@ -154,7 +154,7 @@ def rank_order(
 
     Messages take shortest paths, evenly over switches that stand for each other. Of orders that
     take as long it is one of shorter ways. ``swaps`` are tried from every start. Raises ValueError
-    for more ranks than hosts or MAX_RANKS.
+    for more ranks than hosts or MAX_RANKS, or more than MAX_HOSTS hosts.
 
     >>> from ocs_codesign.core.networks.products import leaf_spine
     >>> network = leaf_spine(4, 2, 1, 4, 1)
@@ -170,6 +170,8 @@ def rank_order(
         raise ValueError(f"{traffic.num_ranks} ranks: {most}")
     if not len(traffic.size):
         raise ValueError("no rank of this job has anything for another: any order is as good")
+    if hosts > MAX_HOSTS:
+        raise ValueError(f"{hosts} hosts: ranks are placed on {MAX_HOSTS} at most")
     search = _Search(network, traffic, seed)
     best = search.bettered(swaps)
     proof, bound = "swaps", search.bound()

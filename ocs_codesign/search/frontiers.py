@@ -11,6 +11,8 @@ from ocs_codesign.core.cost import Cost, no_worse, split_dominated
 from ocs_codesign.core.given import whole
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
 from ocs_codesign.core.progress import tell_phase
+from ocs_codesign.core.topology import check_all_pairs
+from ocs_codesign.graphs.recipe import MAX_BUILT_LINKS
 from ocs_codesign.schedules.design import BFB, Design, Known, Question
 from ocs_codesign.schedules.paths.throughput import columns_to_solve
 from ocs_codesign.search.alltoall.solving import Solving, alltoall_graph
@@ -112,6 +114,7 @@ def joint_frontier(
     from ocs_codesign.core.lp import DEFAULT_OPTIONS
 
     question = _question(num_nodes, degree, bidirectional)
+    check_all_pairs(question.num_nodes)
     known = pool(question, effort, fresh=fresh, exchanges=True)
     designs = [one for one in known.designs if one.measured]
     criteria = WITH_ALLGATHER if with_allgather else ALLTOALL_ALONE
@@ -135,10 +138,13 @@ def _question(num_nodes: int, degree: int, bidirectional: bool) -> Question:
 
 
 def _nothing_known(question: Question) -> str:
-    nodes = question.num_nodes
-    return f"no bidirectional topology of {nodes} nodes and degree {question.degree} is known" + (
-        ": an odd number of nodes needs an even degree" if nodes % 2 else ""
-    )
+    nodes, degree = question.num_nodes, question.degree
+    kind, why = "bidirectional " if question.bidirectional else "", ""
+    if question.bidirectional and nodes % 2 and degree % 2:
+        why = ": an odd number of nodes needs an even degree"
+    elif nodes * degree > MAX_BUILT_LINKS:
+        why = f": its {nodes * degree} links are more than the {MAX_BUILT_LINKS} that are built"
+    return f"no {kind}topology of {nodes} nodes and degree {degree} is known{why}"
 
 
 # The joint frontier: topologies that serve both allgather and all-to-all.

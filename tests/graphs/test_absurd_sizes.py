@@ -9,6 +9,7 @@ import pickle
 import random
 import re
 import resource
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -20,7 +21,7 @@ import pytest
 from ocs_codesign.core import topology
 from ocs_codesign.core.networks.formats import import_network
 from ocs_codesign.core.topology import Topology, in_neighbours
-from ocs_codesign.faces.cli import main
+from ocs_codesign.faces.cli import COMMANDS, app, main
 from ocs_codesign.graphs.formats.graph_files import FORMATS, import_graph
 from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
 from ocs_codesign.graphs.text import parse, parse_network
@@ -105,28 +106,98 @@ def test_absurd_sizes_are_refused_or_answered_by_counting():
     assert done.stdout.count("\n") == NUM_TEXTS
 
 
+LARGE_TORUS = "Torus((1000000, 1000000))"
+REFUSED = {
+    "allocate": "gpt3_budget.yaml --total 600000000000GB/s --unit 1B/s",
+    "astra-sim": "'Torus((1000,1000))' --message 9MiB --bandwidth 400Gbps --latency 500ns",
+    "build": f"'{LARGE_TORUS}' --collective alltoall --out b",
+    "catalogue alltoall": "--nodes 2-1000000 --degree 2-8 --catalogue x.sqlite",
+    "catalogue find": "--nodes 999999999 --degree 4",
+    "catalogue gaps": "--nodes 65-1000000 --degree 2-4",
+    "catalogue improve": "--nodes 2-10000000 --degree 2-8 --catalogue x.sqlite",
+    "cluster": "--gpus 1000000000000",
+    "compare": "'star(100000000, 1)'",
+    "compare-policies": "llama3_70b.yaml h100x64.yaml --ranks 1000000000000",
+    "cost": "'GeneralizedKautz(4,10000000)'",
+    "deploy": f"'{LARGE_TORUS}' --fabric fabric64.yaml --out b",
+    "exhaust": "--nodes 1000000 --degree 4",
+    "explore": "--nodes 2-1000000 --degree 2-8 --out e",
+    "export": "'Complete(3000)' --format msccl --out e",
+    "fabric example": "--nodes 1000000000 --planes 4",
+    "frontier": "--nodes 1-1048576 --degree 1-1048576",
+    "fuse": "gemm --ranks 800000000000 --alpha 2us --bandwidth 400Gbps",
+    "iterate": "llama3_70b.yaml h100x64.yaml --ranks 1000000000000",
+    "library-time": "--machine dgx-h100 --nodes 2 --ranks 16000000000 --message 1KiB",
+    "optimum": "'h100_rail(100000000)'",
+    "paths": f"'{LARGE_TORUS}'",
+    "place": "groups.yaml 'h100_rail(100000000)'",
+    "plan": "trace.csv --nodes 1000000000 --degree 4",
+    "planes": "steps.csv --planes 2000000000 --bandwidth 400Gb/s --delta 200us",
+    "pod cost": "4x4x400000",
+    "pod design": "--cubes 1000000000",
+    "pod goodput": "--cubes 1000000000 --availability 0.9",
+    "pod survive": "400x400x400 --lost switch:2:5",
+    "rewire": "'DirectedCirculant(99999999,(1,3))' 'GeneralizedKautz(2,99999999)' --what-if",
+    "run": "'Complete(100000)'",
+    "select": f"--fabric fabric64.yaml --workload moe_workload.yaml --designs '{LARGE_TORUS}'",
+    "sequence": f"'{LARGE_TORUS}' '{LARGE_TORUS}' --out s",
+    "simulate": "'Torus((4000,4000))' --message 1GiB --bandwidth 1Gbps",
+    "sweep": "--nodes 2-1000000 --degree 2-4 --catalogue x.sqlite",
+    "topology": "'Circulant(9999991, (1, 2))'",
+    "verify": "'Hypercube(40)'",
+}
+"""A line of every command that is told a size."""
+MORE_REFUSED = (
+    "optimum 'Hamming(13,3)'",
+    "build 'Line(Line(Line(Line(Line(Complete(9))))))' --out b",
+    "frontier --nodes 100003 --degree 4 --collective alltoall",
+    "pod cost rows:999999999,0,0/0,2,2/0,0,4",
+)
+READ_FILES = {
+    *("calibrate", "control", "demand", "example", "import", "measure", "rehearse", "survive"),
+    *("switch-agent", "verify-bundle", "catalogue export", "catalogue show", "catalogue verify"),
+    *("codesign", "fabric check", "fabric netbox", "fabric profiles", "fabric schema", "pod pack"),
+}
+"""Those that are told none: what they read is counted by its readers."""
+
+
+def test_every_command_is_asked():
+    names = set()
+    for name in COMMANDS:
+        parts = getattr(app.get_command(None, name), "commands", None)
+        names |= {f"{name} {part}" for part in parts} if parts else {name}
+    assert names == {*REFUSED, *READ_FILES}
+
+
+@pytest.mark.parametrize("line", [*(" ".join(pair) for pair in REFUSED.items()), *MORE_REFUSED])
+def test_commands_refuse_absurd_sizes(monkeypatch, capsys, tmp_path, line):
+    """Nothing that has the size is built: one sentence comes before."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["example", "."]) == 0
+    capsys.readouterr()
+    there = {*tmp_path.iterdir()}
+    monkeypatch.setattr(topology.Topology, "__init__", built)
+    assert main(shlex.split(line)) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("Error: ")
+    assert "No such option" not in told
+    assert "Missing" not in told
+    assert {*tmp_path.iterdir()} == there
+
+
 @pytest.mark.parametrize(
-    "command",
+    ("line", "words"),
     [
-        ("cost", "Torus((1000000,1000000))"),
-        ("cost", "GeneralizedKautz(4,10000000)"),
-        ("optimum", "Hamming(13,3)"),
-        ("optimum", "h100_rail(100000000)"),
-        ("build", "Line(Line(Line(Line(Line(Complete(9))))))"),
-        ("verify", "Hypercube(40)"),
-        ("topology", "Circulant(9999991, (1, 2))"),
-        ("compare", "star(100000000, 1)"),
-        ("frontier", "--nodes", "1-1048576", "--degree", "1-1048576"),
-        ("catalogue", "gaps", "--nodes", "65-1000000", "--degree", "2-4"),
+        ("frontier --nodes 1048573 --degree 4", "no topology of 1048573 .* 4194292 links"),
+        ("build --network 'star(65537,1)' -c alltoall --out b", "makes alltoall .*4,295,032,832"),
+        ("place groups.yaml 'star(65537,1)'", "65537 hosts: ranks are placed on 8192"),
     ],
 )
-def test_commands_refuse_absurd_sizes(monkeypatch, capsys, tmp_path, command):
-    """Nothing that has the size is built: the sentence comes before."""
+def test_why_nothing_of_a_size_is_known(monkeypatch, capsys, tmp_path, line, words):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(topology.Topology, "__init__", built)
-    assert main(list(command)) == 2
-    assert capsys.readouterr().err.startswith("Error: ")
-    assert not list(tmp_path.iterdir())
+    assert main(["example", "."]) == 0
+    assert main(shlex.split(line)) == 2
+    assert re.search(words, capsys.readouterr().err)
 
 
 LARGE = [

@@ -377,7 +377,8 @@ def hermite(rows: Any, size: int) -> tuple[tuple[int, ...], ...]:
     """
     is_square = _is_nested(rows) and [len(row) for row in rows] == [size] * size
     if not is_square or not all(type(x) is int and abs(x) < 2**20 for row in rows for x in row):
-        raise ValueError(f"rows are {rows!r}: they must be {size} of {size} integers each")
+        rule = f"they must be {size} of {size} integers each, of less than {2**20}"
+        raise ValueError(f"rows are {rows!r}: {rule}")
     basis = [list(row) for row in rows]
     for column in range(size):
         below = [i for i in range(column, size) if basis[i][column]]

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ocs_codesign.core.topology import Topology
 
 
-MAX_SENDS = 400_000_000
-"""Largest schedule that is built: 8 GB of columns."""
+MAX_SENDS = 2**28
+"""Largest schedule that is built, and that is read again: 5 GB of columns."""
 
 
 def loads_of_half(topology: Topology, collective: Collective) -> tuple[Fraction, ...]:

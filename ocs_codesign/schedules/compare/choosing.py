@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.core.progress import counted
@@ -54,18 +53,20 @@ def of_least_t_b(task: Task) -> Made:
     >>> of_least_t_b(task).schedule.synchronous_cost()
     Cost(steps=1, t_b=Fraction(4, 5))
     """
-    found, network = [], task.network
+    found, network, why = [], task.network, ""
     has_switches = network is not None and network.num_hosts < network.num_nodes
     num_hosts = task.topology.num_nodes if network is None else network.num_hosts
     degree = None if has_switches else task.topology.degree
     for name, scheduler in SCHEDULERS.items():
         fits = scheduler.knows_switches or not (has_switches or scheduler.needs_recipe)
         if fits and scheduler.can_make(task.collective):
-            with suppress(ValueError):
+            try:
                 check_making(name, task.collective, num_hosts, degree)
                 one = made_by(name, task)
                 if one.schedule is not None:
                     found.append((one.schedule.synchronous_cost(), one))
+            except ValueError as error:
+                why = f"; by {name}: {error}"
     if not found:
-        raise ValueError(f"nothing makes a {task.collective.text} on this network")
+        raise ValueError(f"no scheduler makes {task.collective.text} on this network{why}")
     return min(found, key=lambda one: (one[0].t_b, one[0].steps))[1]
