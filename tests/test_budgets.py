@@ -21,12 +21,12 @@ LINES = {
     "circuits": 9_160,
     "fabric": 18_109,
     "jobs": 16_602,
-    "interop": 15_790,
+    "interop": 15_799,
     "faces": 23_699,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 64_424
+MAX_LINES_OF_TESTS = 64_470
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

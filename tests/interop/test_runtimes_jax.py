@@ -401,7 +401,7 @@ def test_a_model_in_data_and_tensor_parallel_parts():
     assert collectives.counts == {("allreduce", "schedule"): 12}
 
 
-def test_what_has_no_page_is_jax_and_what_does_not_fit_is_refused():
+def test_what_has_no_page_is_jax_and_what_does_not_fit_is_refused(caplog):
     import jax
 
     import ocs_codesign.jax
@@ -411,6 +411,10 @@ def test_what_has_no_page_is_jax_and_what_does_not_fit_is_refused():
     _, other = sent_pairs(spread(partial(collectives.psum, axis="x"), 4).lower(rows).compile())
     assert other == ["all-reduce"]
     assert collectives.counts == {("allreduce", "no page"): 1}
+    spread(partial(collectives.psum, axis="x"), 4).lower(rows[:, :2])
+    assert collectives.counts == {("allreduce", "no page"): 2}
+    said = [each.getMessage() for each in caplog.records if each.name == "ocs_codesign"]
+    assert said == ["allreduce of 4 devices by jax.lax: no page"]
     with pytest.raises(ValueError, match="axis 'x' has 8 devices, but the plans are of 4 ranks"):
         spread(partial(collectives.all_gather, axis="x"), 8)(np.ones((8, 2)))
     with pytest.raises(ValueError, match="shared by 4 devices: it must divide"):

@@ -27,6 +27,7 @@ def _counted_anew():
 
     torch_group._SHELVES.clear()
     torch_group._COUNTS.clear()
+    torch_group._SAID.clear()
 
 
 def called(group, collective, given, elements, root):
@@ -239,6 +240,47 @@ def test_operations_dtypes_and_what_falls_back():
     ways = {way for _, way in torch_group.counts()}
     strange = {"sparse or strided", "empty", "operation on torch.bool", "another operation"}
     assert ways == {"schedule", "unequal parts"} | strange
+
+
+def test_a_reason_is_said_once_and_every_call_of_it_is_counted(caplog):
+    """By all groups of as many ranks together, since a mesh has many; anew after other plans."""
+    import torch
+    import torch.distributed as dist
+
+    from ocs_codesign.interop.runtimes import torch_group
+
+    band = dist.AllreduceOptions()
+    band.reduceOp = dist.ReduceOp.BAND
+
+    def work(group):
+        size = group.size()
+        for _ in range(3):
+            group.allreduce([torch.ones(4, dtype=torch.int32)], band).wait()
+            group.allreduce([torch.ones(4)]).wait()
+            group.allgather([[torch.empty(2) for _ in range(size)]], [torch.ones(2)]).wait()
+
+    why = "of 4 ranks by the library"
+    said = [f"allreduce {why}: another operation", f"allgather {why}: a list of tensors"]
+    for _ in range(2):
+        caplog.clear()
+        torch_group._COUNTS.clear()
+        torch_group.use(*plans(4))
+        for _ in range(2):
+            on_threads(4, work)
+        assert [each.getMessage() for each in caplog.records] == said
+        assert {each.levelname for each in caplog.records} == {"WARNING"}
+        assert torch_group.report().splitlines() == [
+            "allgather: 24 by the library: a list of tensors",
+            "allreduce: 24 by the library: another operation",
+            "allreduce: 24 by schedules",
+        ]
+    caplog.clear()
+    on_threads(2, work)
+    assert [each.getMessage() for each in caplog.records] == [
+        "allreduce of 2 ranks by the library: no plan for 2 ranks",
+        "allgather of 2 ranks by the library: a list of tensors",
+    ]
+    assert torch_group.counts()["allreduce", "no plan for 2 ranks"] == 12
 
 
 def trained(rank, _, *, sharded):

@@ -7,6 +7,7 @@ bytes when a function is traced, and every size has a program of its own.
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     Groups = Sequence[Sequence[int]] | None
     Sizes = Sequence[int] | None
     SizesOfPairs = Sequence[Sequence[int]] | None
+
+_LOG = logging.getLogger("ocs_codesign")
 
 
 class AxisRanks(NamedTuple):
@@ -310,6 +313,8 @@ class JaxCollectives:
         shelf = self._shelf(whose, ranks.size)
         page = shelf.page(name, message_bytes, root) if x.size else None
         key = (name, "no page" if page is None else "schedule")
+        if page is None and key not in self.counts:
+            _LOG.warning("%s of %d devices by jax.lax: no page", name, ranks.size)
         self.counts[key] = self.counts.get(key, 0) + 1
         if page is None:
             return None

@@ -43,6 +43,8 @@ OURS = "schedule"
 _LOG = logging.getLogger("ocs_codesign")
 _SHELVES: dict[int, Shelf] = {}
 _COUNTS: Counter[tuple[str, str]] = Counter()
+_SAID: set[tuple[str, int, str]] = set()
+"""Collectives, ranks and reasons of which a warning was given: once, whatever the group."""
 
 
 def _multiply(target: Any, content: Any) -> None:
@@ -72,6 +74,7 @@ def use(*plans: Any) -> None:
     Raises what ``shelves_of`` raises.
     """
     _SHELVES.clear()
+    _SAID.clear()
     _SHELVES.update(shelves_of(plans))
 
 
@@ -111,7 +114,7 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
             use(*os.environ[PLANS].split(os.pathsep))
         self._shelf = _SHELVES.get(size)
         self._limit, self._name, self._desc = timeout, "", ""
-        self._tag, self._said = 0, set[tuple[str, str]]()
+        self._tag = 0
         self._worker = Worker()
         self._compare(store, rank, size)
         self._inner = _library(dist.PrefixStore("ocs-library", store), rank, size, timeout)
@@ -184,9 +187,10 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def _count(self, collective: str, reason: str) -> None:
         _COUNTS[collective, reason] += 1
-        if self.rank() == 0 and self.size() > 1 and (collective, reason) not in self._said:
-            self._said.add((collective, reason))
-            _LOG.warning("%s of %d ranks by the library: %s", collective, self.size(), reason)
+        said = (collective, self.size(), reason)
+        if self.rank() == 0 and self.size() > 1 and said not in _SAID:
+            _SAID.add(said)
+            _LOG.warning("%s of %d ranks by the library: %s", *said)
 
     def _meet(self, device: Any, job: Callable[[], None]) -> None:
         """Do a job on a device, where all ranks must be in the first call of NCCL."""
@@ -213,7 +217,7 @@ class OcsGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def _library(self, name: str, collective: str, reason: str, *given: Any) -> Any:
         self._count(collective, reason)
-        return getattr(self._inner, name)(*given)
+        return getattr(self._inner, name)(*(each for each in given if each is not None))
 
     # What torch calls.
 
