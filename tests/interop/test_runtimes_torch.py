@@ -15,8 +15,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from folders import ROOT
-from runtime_samples import CASES, bits, inputs_of, planned
+from runtime_samples import CASES, bits, inputs_of, planned, threaded
 from torch_ranks import on_processes, on_threads, plans
+
+from ocs_codesign.interop.runtimes.traffic import traffic_of
+from ocs_codesign.schedules.classic.registry import CLASSIC
 
 pytestmark = [pytest.mark.runtimes, pytest.mark.filterwarnings("ignore")]
 
@@ -368,6 +371,44 @@ def test_meshes_sub_groups_and_functional_collectives(tmp_path):
         assert one == (5 if rank in (0, 5) else rank)
         assert counts["allreduce", "schedule"] == counts["allgather", "schedule"] == 1
         assert counts.get(("allreduce", "no plan for 2 ranks"), 0) == (rank in (0, 5))
+
+
+def scaled(rank):
+    return np.arange(1, 65, dtype=np.float32) * np.float32(1.1**rank / 3)
+
+
+def turned(rank, _):
+    import torch
+    import torch.distributed as dist
+
+    from ocs_codesign.interop.runtimes.torch_group import counts
+
+    found = []
+    for is_sorted in (True, False):
+        group = dist.new_group([4, 1, 3, 0], sort_ranks=is_sorted)
+        if rank in (0, 1, 3, 4):
+            whole, own = torch.empty(4), torch.from_numpy(scaled(rank))
+            dist.all_gather_single(whole, torch.tensor([float(rank)]), group=group)
+            dist.all_reduce(own, group=group)
+            found.append((whole.tolist(), own.numpy().tobytes()))
+    return found, counts()
+
+
+def test_ranks_of_a_sub_group_are_nodes_in_its_order(tmp_path):
+    """Which torch sorts unless it is told not to: sums on a ring tell the order by their bits."""
+    from ocs_codesign.interop.runtimes import torch_group
+
+    ring = CLASSIC["ring"].messages("allreduce", 4)
+    torch_group.use(*plans(4), ring)
+    results = on_processes(5, tmp_path, turned)
+    for rank in (0, 1, 3, 4):
+        found, counts = results[rank]
+        assert [order for order, _ in found] == [[0, 1, 3, 4], [4, 1, 3, 0]]
+        assert {way for _, way in counts} == {"schedule"}
+        for order, told in found:
+            wanted = threaded(traffic_of(ring), 64, [scaled(int(each)) for each in order])[0]
+            assert told == wanted.tobytes()
+    assert results[0][0][0][1] != results[0][0][1][1]
 
 
 def test_different_plans_are_refused():
