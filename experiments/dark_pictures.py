@@ -21,7 +21,7 @@ from ocs_codesign.core.files.atomic import write_files
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "figures"
-PHOTOGRAPHS = {"explorer", "report"}
+PHOTOGRAPHS = {"explorer", "explorer_alltoall", "report"}
 """Taken of a page in a browser, in both looks, by their own scripts."""
 
 _GROUND, _INK = 0.19, 0.93

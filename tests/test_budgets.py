@@ -22,11 +22,11 @@ LINES = {
     "fabric": 18_109,
     "jobs": 16_602,
     "interop": 15_799,
-    "faces": 23_699,
+    "faces": 23_793,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 64_824
+MAX_LINES_OF_TESTS = 64_939
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -29,6 +29,7 @@ from ocs_codesign.core.collective import GATHERING
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.faces.cli import main
 from ocs_codesign.faces.web import serve
+from ocs_codesign.faces.web.exchanges import exchanges_json
 from ocs_codesign.faces.web.serve import server
 from ocs_codesign.faces.web.site import (
     answered,
@@ -133,6 +134,39 @@ def decoded(graph):
     kind = "u1" if nodes <= 256 else "<u2"
     heads = np.frombuffer(base64.b64decode(graph["heads"]), dtype=kind)
     return sorted(zip(np.repeat(np.arange(nodes), degree).tolist(), heads.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("question", [q for q in QUESTIONS if q.num_nodes == 12], ids=str)
+def test_an_alltoall_is_what_optimum_answers(store, made, question, tmp_path):
+    place = f"{question.degree}-{'bidirectional' if question.bidirectional else 'any'}/12"
+    entries, answers = store.entries(question), made[f"alltoall/{place}"]()
+    assert len(answers) == len(entries)
+    for entry, graph, found in zip(entries, made[f"graphs/{place}"](), answers, strict=True):
+        assert entry.alltoall is None or Fraction(found["t_b"]) == entry.alltoall
+        asked = ["optimum", entry.recipe, "-c", "alltoall", "--json", str(tmp_path / "one.json")]
+        assert main([*asked, "-q"]) == 0
+        answer = json.loads((tmp_path / "one.json").read_bytes())
+        assert found["t_b"] == answer["t_b"]
+        assert found["side"] == (answer["cut"] and answer["cut"]["side"])
+        links = decoded(graph)
+        leaving = [
+            (int(each["tail"][1:]), int(each["head"][1:])) for each in answer["links_to_upgrade"]
+        ]
+        assert sorted(links[at] for at in found["leaving"]) == sorted(leaving)
+        assert set(found["busiest"]) <= set(range(len(links)))
+        assert len(found["busiest"]) > 0
+        if found["side"] is not None:
+            side = set(found["side"])
+            out = [at for at, (tail, head) in enumerate(links) if tail in side and head not in side]
+            assert found["leaving"] == out
+            least = Fraction(len(side) * (12 - len(side)), len(out))
+            assert least == Fraction(answer["U"])
+
+
+def test_an_alltoall_of_a_large_program_is_left_out():
+    made = exchanges_json(parse(each) for each in ("GeneralizedKautz(4, 61)", "BiRing(2, 29)"))
+    assert made[0] is None
+    assert made[1]["t_b"] == "210/29"
 
 
 @pytest.mark.parametrize("question", [q for q in QUESTIONS if q.num_nodes <= 12], ids=str)

@@ -76,6 +76,8 @@ def test_every_view_is_accessible_and_fits(browser, site, entries, name, scheme,
     look = {"color_scheme": scheme, "viewport": viewport}
     with opened(browser, site, views(entries)[name], **look) as page:
         assert page.get_attribute("main", "data-view") == name
+        if name == "design":
+            page.wait_for_selector(".exchange .matrix")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert violations(page) == []
 
@@ -268,7 +270,7 @@ def test_labels_of_an_axis_do_not_touch(browser, site, most):
 def test_colours_of_the_graph_are_explained(browser, site, entries):
     first = handle(entries[0].recipe)[1:]
     with opened(browser, site, f"view=design&n=16&a=4-any/16/{first}") as page:
-        told = page.locator(".keys .key").all_inner_texts()
+        told = page.locator(".panel .keys .key").all_inner_texts()
         steps = entries[0].allgather.steps
         hops = ["root 0", *(f"{far} hop{'s' * (far > 1)}" for far in range(1, steps + 1))]
         assert told == [*hops, "sends in this step", "sent before", "has nothing of it"]
@@ -299,10 +301,13 @@ def test_served_pages_are_the_same(browser, entries, tmp_path):
 def test_commands_on_the_page_work(browser, site, entries, tmp_path, monkeypatch, capsys):
     first = handle(entries[0].recipe)[1:]
     with opened(browser, site, f"view=design&n=16&a=4-any/16/{first}&c=allreduce") as page:
+        page.wait_for_selector(".exchange pre")
         commands = [text for text in page.locator("pre").all_inner_texts() if " " in text]
         monkeypatch.chdir(tmp_path)
         ran = [text for text in commands if text.startswith("ocs-codesign ")]
-        assert [shlex.split(text)[1] for text in ran] == ["build", "verify", "cost", "topology"]
+        assert [shlex.split(text)[1] for text in ran] == [
+            *("build", "verify", "cost", "topology", "optimum")
+        ]
         for text in ran:
             assert main(shlex.split(text)[1:]) == 0, text
         capsys.readouterr()
@@ -311,6 +316,78 @@ def test_commands_on_the_page_work(browser, site, entries, tmp_path, monkeypatch
         page.set_input_files("#graph", tmp_path / "graph.json")
         page.wait_for_selector(".loads")
         assert page.get_attribute(".loads", "data-t_b") == str(entries[0].allgather.t_b)
+
+
+PIXELS = "(canvas) => canvas.toDataURL()"
+INK = """(canvas, name) => {
+    const [red, green, blue] = d3.rgb(explorer.colour(name)).formatRgb().match(/\\d+/g).map(Number);
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let number = 0;
+    for (let at = 0; at < data.length; at += 4)
+        number += data[at] === red && data[at + 1] === green && data[at + 2] === blue;
+    return number;
+}"""
+
+
+def exchange_of(browser, site, recipe, look, act):
+    question = "2-bidirectional/16" if recipe.startswith("BiRing") else "4-any/16"
+    view = f"view=design&n=16&a={question}/{handle(recipe)[1:]}"
+    with opened(browser, site, view, **look) as page:
+        page.wait_for_selector(".exchange .matrix")
+        act(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_alltoall_is_told_as_by_its_command_and_its_cut_is_drawn(browser, site, scheme, capsys):
+    recipe = "BiRing(2, 16)"
+    assert main(["optimum", recipe, "--collective", "alltoall"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    facts = dict(re.split(r" {2,}", line, maxsplit=1) for line in lines if "  " in line)
+    assert facts.pop("network") == recipe
+
+    def act(page):
+        told = zip(
+            *(page.locator(f".exchange {each}").all_inner_texts() for each in ("dt", "dd")),
+            strict=True,
+        )
+        assert dict(told) == facts
+        assert facts["t_b"] == "4"
+        drawn = page.locator(".exchanged")
+        assert drawn.get_attribute("aria-label") == (
+            "All-to-all on 16 nodes, t_b 4. A cut of 8 nodes, 2 links out of it. "
+            "32 links of 32 busy all the time."
+        )
+        assert drawn.evaluate(INK, "--bound") > 20
+        circle = drawn.evaluate(PIXELS)
+        page.select_option(".panel select >> nth=0", "force")
+        assert drawn.evaluate(PIXELS) != circle
+        shown = page.locator(".matrix")
+        assert "240 pairs of nodes, 1 to 8 hops" in shown.get_attribute("aria-label")
+        assert "64 cross the cut" in shown.get_attribute("aria-label")
+        before = shown.evaluate(PIXELS)
+        for end, node in (("from", "3"), ("to", "11")):
+            page.fill(f"[data-end={end}]", node)
+            page.keyboard.press("Tab")
+        words = page.inner_text(".exchange .told")
+        assert words == "From node 3 to node 11: 8 hops, across the cut."
+        assert shown.evaluate(PIXELS) != before
+        box = shown.bounding_box()
+        cell = (box["width"] - 20) / 16
+        shown.click(position={"x": 20 + 4.5 * cell, "y": 20 + 9.5 * cell})
+        assert page.inner_text(".exchange .told") == "From node 9 to node 4: 5 hops."
+
+    exchange_of(browser, site, recipe, {"color_scheme": scheme}, act)
+
+
+def test_an_alltoall_that_no_cut_proves_has_the_links_with_prices(browser, site):
+    def act(page):
+        text = page.inner_text(".exchange")
+        assert "no cheap cut: prices on 48 links" in text
+        assert "busy all the time: 60 of 64 links" in text
+        assert "cross" not in text
+        assert page.locator(".exchanged").evaluate(INK, "--bound") > 20
+
+    exchange_of(browser, site, "GeneralizedKautz(4, 16)", {"viewport": PHONE}, act)
 
 
 def test_a_design_that_is_too_large_says_how_to_draw_it(browser, tmp_path, entries, place):
@@ -324,6 +401,9 @@ def test_a_design_that_is_too_large_says_how_to_draw_it(browser, tmp_path, entri
         note = page.inner_text(".note")
         assert "up to 8 nodes" in note
         assert "--format json --out graph.json" in note
+        page.wait_for_selector(".exchange pre")
+        assert "of up to 8 nodes" in page.inner_text(".exchange .note")
+        assert "--collective alltoall --plot" in page.inner_text(".exchange pre")
 
 
 @pytest.fixture(scope="module")

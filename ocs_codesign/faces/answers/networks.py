@@ -306,11 +306,27 @@ def exchange_sections(
     sketch: Guided | None,
 ) -> Iterator[Section]:
     """U and what it means in seconds, what proves it, the bottleneck."""
+    yield exchange_facts(name, found, unit_bytes, relays, sketch)
+    seconds = _seconds_for(name, found, unit_bytes, unit_Bps, sizes)
+    if seconds:
+        yield ""
+        rows = [(what, format_time(time)) for what, time in seconds.items()]
+        yield Table(("message", "takes at least"), rows, numbers=2)
+
+
+def exchange_facts(
+    name: str,
+    found: ExchangeOptimum,
+    unit_bytes: Fraction = Fraction(1),
+    relays: str = "any",
+    sketch: Guided | None = None,
+) -> Facts:
+    """U, what proves it, and the bottleneck, a line each."""
     network = found.network
     switches = network.num_nodes - network.num_hosts
     known = "exact" if found.is_optimal else f"at most {float(found.gap):.1e} above the least"
     kind = "even" if found.demand is None else "of the demand"
-    yield Facts(
+    return Facts(
         ("network", name),
         ("hosts, switches, links", f"{network.num_hosts}, {switches}, {network.num_links}"),
         ("alltoall", f"{kind}, {'all hosts relay' if relays == 'any' else f'relays: {relays}'}"),
@@ -322,11 +338,6 @@ def exchange_sections(
         ("bottleneck", _exchange_cut_text(found)),
         ("what leaves it", links_text(network, found.leaving().tolist())),
     )
-    seconds = _seconds_for(name, found, unit_bytes, unit_Bps, sizes)
-    if seconds:
-        yield ""
-        rows = [(what, format_time(time)) for what, time in seconds.items()]
-        yield Table(("message", "takes at least"), rows, numbers=2)
 
 
 def _loss_text(sketch: Guided) -> str:

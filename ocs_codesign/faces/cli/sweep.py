@@ -196,7 +196,7 @@ def explore(given: ExploreOptions = group(ExploreOptions)) -> Answer | None:
 
     Frontiers with their bounds, graphs drawn, schedules played step by step, times for messages,
     designs side by side, bundles and simulated timelines from files. The site is one directory
-    that needs no network and no server: the whole catalogue takes some 30 MB and a minute or two.
+    that needs no network and no server: the whole catalogue takes some 30 MB and some minutes.
     With --serve nothing is written, and data is made when a page asks for it.
 
     DIR must be new, empty or hold an earlier site, which is replaced as a whole.
@@ -209,6 +209,7 @@ def explore(given: ExploreOptions = group(ExploreOptions)) -> Answer | None:
         raise click.UsageError("one of --out and --serve is needed, not both")
     if given.port and not given.serve:
         raise click.UsageError("--port is for --serve")
+    from ocs_codesign.faces.web.exchanges import EXCHANGE_NODES, SERVED_EXCHANGE_NODES
     from ocs_codesign.faces.web.site import check_site_directory, payloads
     from ocs_codesign.search.catalogue.store import Catalogue
 
@@ -219,7 +220,9 @@ def explore(given: ExploreOptions = group(ExploreOptions)) -> Answer | None:
         name = "designs.sqlite, as shipped" if given.path is None else Path(given.path).name
         usual = _SERVED if given.serve else _WRITTEN
         most = usual if given.graph_nodes is None else given.graph_nodes
-        made = payloads(store, name, questions, most)
+        made = payloads(
+            store, name, questions, most, SERVED_EXCHANGE_NODES if given.serve else EXCHANGE_NODES
+        )
         if given.directory is None:
             _serve(made, given.port, len(questions))
             return None

@@ -21,6 +21,7 @@ from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import check_replaceable, whole_directory
 from ocs_codesign.core.progress import tell
 from ocs_codesign.faces.answers.texts import told_late
+from ocs_codesign.faces.web.exchanges import EXCHANGE_NODES, exchanges_json
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.graphs.handle import handle
 from ocs_codesign.graphs.text import parse
@@ -229,7 +230,7 @@ def _takes_long(recipe: Recipe) -> bool:
 #
 # - ``index``: the sizes there are, and which payload has which. - ``designs/4-any/961``: the
 # questions of degree 4 and any links from 961 nodes on. - ``graphs/4-any/961``: the links of the
-# designs of one question.
+# designs of one question. - ``alltoall/4-any/961``: their all-to-all.
 
 
 INDEX = "index"
@@ -238,13 +239,19 @@ _QUESTIONS = 64
 
 
 def payloads(
-    catalogue: Catalogue, name: str, questions: Iterable[Question], graph_nodes: int
+    catalogue: Catalogue,
+    name: str,
+    questions: Iterable[Question],
+    graph_nodes: int,
+    exchange_nodes: int = EXCHANGE_NODES,
 ) -> dict[str, Callable[[], Any]]:
     """Everything that can be asked about some questions: what makes the value of every name.
 
     ``name`` is what the page calls the catalogue. Links are told of designs of up to
-    ``graph_nodes`` nodes. Nothing is read before a value is made.
+    ``graph_nodes`` nodes, all-to-all of those of up to ``exchange_nodes`` of them. Nothing is read
+    before a value is made.
     """
+    exchange_nodes = min(graph_nodes, exchange_nodes)
     chunks = _chunks(questions)
     made: dict[str, Callable[[], Any]] = {}
     for kind, parts in chunks.items():
@@ -254,7 +261,10 @@ def payloads(
                 if question.num_nodes <= graph_nodes:
                     place = f"graphs/{kind}/{question.num_nodes}"
                     made[place] = partial(_graphs, catalogue, question)
-    made[INDEX] = partial(_index, catalogue, name, chunks, graph_nodes)
+                if question.num_nodes <= exchange_nodes:
+                    place = f"alltoall/{kind}/{question.num_nodes}"
+                    made[place] = partial(_exchanges, catalogue, question)
+    made[INDEX] = partial(_index, catalogue, name, chunks, (graph_nodes, exchange_nodes))
     return made
 
 
@@ -279,12 +289,19 @@ def _graphs(catalogue: Catalogue, question: Question) -> list[Any]:
     return graphs_json(parse(entry.recipe).topology() for entry in entries)
 
 
-def _index(catalogue: Catalogue, name: str, chunks: Chunks, graph_nodes: int) -> dict[str, Any]:
+def _exchanges(catalogue: Catalogue, question: Question) -> list[Any]:
+    return exchanges_json(parse(entry.recipe) for entry in catalogue.entries(question))
+
+
+def _index(
+    catalogue: Catalogue, name: str, chunks: Chunks, most: tuple[int, int]
+) -> dict[str, Any]:
     every = [question for parts in chunks.values() for part in parts for question in part]
     return {
         "version": __version__,
         "catalogue": name,
-        "graph_nodes": graph_nodes,
+        "graph_nodes": most[0],
+        "exchange_nodes": most[1],
         "kautz": [KAUTZ_NODES, KAUTZ_MULTIPLE],
         "num_designs": sum(map(catalogue.num_entries, every)),
         "kinds": {

@@ -87,6 +87,12 @@ explorer.catalogue = (() => {
     return stored ? explorer.graph.stored(stored) : null;
   }
 
+  /** The all-to-all of a design, null where the site does not have it. */
+  async function exchange(of) {
+    if (of.n > index.exchange_nodes) return null;
+    return (await explorer.load(`alltoall/${of.kind}/${of.n}`))[of.at ?? await twin(of)] ?? null;
+  }
+
   /** Where the stored design of the same recipe is, -1 if there is none. */
   async function twin(of) {
     const asked = await question(of.kind, of.n);
@@ -100,7 +106,7 @@ explorer.catalogue = (() => {
   }
 
   return {
-    collective, COLLECTIVES, LINKS, open, kindOf, sizes, degrees, linksOf, nearest, question, design, graph,
+    collective, COLLECTIVES, LINKS, open, kindOf, sizes, degrees, linksOf, nearest, question, design, graph, exchange,
     least, above, info: () => index,
   };
 })();

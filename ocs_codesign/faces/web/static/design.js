@@ -20,7 +20,7 @@ explorer.views.design = (() => {
         el("h3", {}, "Recipe"), copied(design.recipe, "the recipe"),
         el("h3", {}, "Commands"), commands(design, collective).map(([what, text]) => [el("p", {}, what), copied(text, what)]),
         el("h3", {}, `Time of ${collective}`), message.sliders(show), times),
-      el("div", {}, el("h3", {}, "Graph and schedule"), drawn(design, graph, collective)));
+      el("div", {}, el("h3", {}, "Graph and schedule"), drawn(design, graph, collective), explorer.exchange.make(design, graph)));
   }
 
   const nothing = () => el("p", {}, "Choose a design first, in the view of ",

@@ -12,8 +12,9 @@ explorer.drawing = (() => {
   /** Whether not all links of a graph are drawn, but a tree and those that the schedule uses. */
   const isReduced = (graph) => graph.links > MOST_DRAWN;
 
-  /** Draw a graph; `now` and `before` are sends, `has` tells the nodes that have the shard. */
-  function draw(canvas, graph, { layout, shades, root, now = [], before = [], has = null }) {
+  /** Draw a graph; `now` and `before` are sends in `inks`, `has` tells the nodes that have the shard.
+   * Without a root no node is one. */
+  function draw(canvas, graph, { layout, shades, root, now = [], before = [], has = null, inks = {} }) {
     const side = Math.max(200, canvas.clientWidth);
     const ratio = devicePixelRatio || 1;
     canvas.width = canvas.height = Math.round(side * ratio);
@@ -28,14 +29,14 @@ explorer.drawing = (() => {
       for (let link = 0; link < graph.links; link += 1)
         line(paint, link, { width: 1, ink: inkOf(graph, link), arrow: arrows, radius });
     }
-    if (isReduced(graph))
+    if (isReduced(graph) && root !== null)
       for (const link of tree(graph, root)) line(paint, link, { width: 0.8, ink: inkOf(graph, link), radius });
     pen.globalAlpha = 0.55;
-    for (const send of before) line(paint, send.link, { width: 1.6, ink: colour("--sent"), radius });
+    for (const send of before) line(paint, send.link, { width: 1.6, ink: colour(inks.before ?? "--sent"), radius });
     pen.globalAlpha = 1;
     const arrows = now.length <= MOST_ARROWS;
     for (const send of now)
-      line(paint, send.link, { width: Math.min(1 + 3 * send.share, Math.max(1, radius / 2)), ink: colour("--sends"), arrow: arrows, radius });
+      line(paint, send.link, { width: Math.min(1 + 3 * send.share, Math.max(1, radius / 2)), ink: colour(inks.now ?? "--sends"), arrow: arrows && !send.isPlain, radius });
     for (let node = 0; node < graph.n; node += 1) dot(paint, node, { shades, radius, root, has });
   }
 
@@ -149,5 +150,5 @@ explorer.drawing = (() => {
     return (node) => d3.interpolateSinebow((numbers[node] * 0.61803398875) % 1);
   }
 
-  return { draw, isReduced, nodeAt, shading, keys };
+  return { draw, isReduced, nodeAt, shading, keys, hued };
 })();

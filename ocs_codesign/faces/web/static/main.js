@@ -56,7 +56,7 @@
     repaint();
   }
 
-  /** Colours of canvases do not follow the style sheet by themselves. */
+  /** Colours of canvases do not follow the style sheet by themselves, nor does a layout that a control beside another one sets. */
   const repaint = () =>
     document.querySelectorAll("canvas").forEach((canvas) => canvas.dispatchEvent(new Event("themechange")));
 
@@ -65,6 +65,7 @@
     if (before.theme !== now.theme) {
       themed();
     }
+    if (before.layout !== now.layout) repaint();
     tabs();
     const other = Object.keys(now).filter((name) => before[name] !== now[name] && name !== "theme");
     if (isFromOutside || other.some((name) => !QUIET.includes(name))) show();
