@@ -237,7 +237,7 @@ def _flow(task: Task) -> Made:
         raise ValueError(f"{parts * len(paths.link):,} sends are too many to try")
     optimum = paths.optimum
     bound = optimum.bound * network.host_bandwidth() / optimum.message_units
-    return Made(paths.schedule(parts, task.topology), "flow", bound)
+    return _checked_relays(task, Made(paths.schedule(parts, task.topology), "flow", bound))
 
 
 def _forest(task: Task) -> Made:
@@ -290,7 +290,21 @@ def _forest_in_phases(task: Task, network: Network, sketch: Sketch) -> Made:
         bound = network.host_bandwidth() / allreduce_bound(network, free)
     pipeline = Pipeline(forests, task.collective)
     parts = task.parts or sketch.parts or pipeline.parts_within(NEAR_OPTIMUM)
-    return _piped(task, Contender("forest", pipeline.cost(parts), pipeline, parts), bound, ())
+    best = Contender("forest", pipeline.cost(parts), pipeline, parts)
+    return _checked_relays(task, _piped(task, best, bound, ()))
+
+
+def _checked_relays(task: Task, made: Made) -> Made:
+    """What a sketch's relays allow; another is a fault of the product."""
+    from ocs_codesign.verification.schedules import check_relays
+
+    relays = None if task.sketch is None else task.sketch.relays
+    witness = (
+        None if relays is None or made.schedule is None else check_relays(made.schedule, relays)
+    )
+    if witness is not None:
+        raise RuntimeError(f"the schedule keeps to no sketch: {witness}")
+    return made
 
 
 def _through_switches(task: Task, network: Network, name: str) -> Made:

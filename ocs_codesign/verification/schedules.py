@@ -41,7 +41,7 @@ from ocs_codesign.verification.sends import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from numpy.typing import NDArray
 
@@ -91,6 +91,41 @@ class Verdict(Brief):
     def __bool__(self) -> bool:
         """The same: a verdict is true if nothing is wrong."""
         return self.ok
+
+
+PASSED_ON = "this host is no relay, and sends what came to it before"
+
+
+def check_relays(schedule: Schedule, relays: Collection[int]) -> Witness | None:
+    """The first send of what is not its own by a host that is none of ``relays``.
+
+    What a host adds up for others, or copies or moves on, has come to it in an earlier step. The
+    root of an item may send it; switches pass on all.
+
+    >>> import ocs_codesign as oc
+    >>> ring = oc.bfb("BiRing(2, 4)")
+    >>> check_relays(ring, range(4)), check_relays(ring, ()).node
+    (None, 0)
+    """
+    is_bound = np.zeros(schedule.topology.num_nodes, dtype=bool)
+    is_bound[: schedule.num_hosts] = True
+    is_bound[list(relays)] = False
+    ends = (schedule.topology.tail[schedule.link], schedule.topology.head[schedule.link])
+    out, into = (np.flatnonzero(is_bound[end] & (end != schedule.root)) for end in ends)
+    came: dict[tuple[int, int], list[int]] = {}
+    columns = (into.tolist(), ends[1][into].tolist(), schedule.root[into].tolist())
+    for came_by, node, root in zip(*columns, strict=True):
+        came.setdefault((node, root), []).append(came_by)
+    for row in out.tolist():
+        node, root = int(ends[0][row]), int(schedule.root[row])
+        before = np.array(came.get((node, root), ()), dtype=np.int64)
+        is_same = (schedule.lo[before] < schedule.hi[row]) & (
+            schedule.lo[row] < schedule.hi[before]
+        )
+        if (is_same & (schedule.step[before] < schedule.step[row])).any():
+            step, link = int(schedule.step[row]), int(schedule.link[row])
+            return Witness(PASSED_ON, root=root, node=node, row=row, step=step, link=link)
+    return None
 
 
 def verify(

@@ -190,7 +190,12 @@ def test_sketch_files(tmp_path, capsys):
     assert main([*asked, "inside,rail", "--json", "-"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["sketch"].pop("collective") == "alltoall"
-    assert told["sketch"] == {"phases": ["inside", "rail"], "free": "4/25", "loss": "1"}
+    assert told["sketch"] == {
+        "phases": ["inside", "rail"],
+        "relays": "any",
+        "free": "4/25",
+        "loss": "1",
+    }
     for given_text, rule in (
         ("inside", "h0 has something for h8, and no path leads there in these phases"),
         ("dim9", "the phase 'dim9' has no links: dimensions are dim0 to dim1"),

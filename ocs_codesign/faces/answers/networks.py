@@ -119,6 +119,7 @@ def optimum_sections(found: NetworkOptimum) -> Iterator[Section]:
         ("reduce-scatter", _rate_text(found.reduce_scatter)),
         ("allreduce", _allreduce_text(found)),
         ("phases", None if found.sketch is None else ", then ".join(found.sketch.phases)),
+        ("relays", None if found.sketch is None else _relays_text(found.sketch)),
         ("in phases", None if found.sketch is None else _phased_text(found.network, found.sketch)),
         ("t_b of the allgather", t_b_text(gather.t_b)),
         ("trees a host", _trees_text(gather)),
@@ -254,6 +255,7 @@ class Guided(NamedTuple):
     free: Fraction
     loss: Fraction
     collective: str = "alltoall"
+    relays: str = "any"
 
 
 def _seconds_for(
@@ -350,18 +352,21 @@ def _loss_text(sketch: Guided) -> str:
 def _phased_text(network: Network, sketch: Guided) -> str:
     algbw = network.num_hosts / (sketch.free * sketch.loss)
     told = f"{sketch.collective} {_with_unit(algbw, network.unit)}"
-    if sketch.loss == 1:
-        return f"{told}, nothing is lost"
-    return f"{told}, {float(sketch.loss):.4g} times as long as without"
+    longer = f"{float(sketch.loss):.4g} times as long as without"
+    return f"{told}, {'nothing is lost' if sketch.loss == 1 else longer}"
+
+
+def _relays_text(sketch: Guided) -> str | None:
+    return None if sketch.relays == "any" else f"{sketch.relays}; others send what is their own"
 
 
 def _exchange_cut_text(found: ExchangeOptimum) -> str:
     cut, network = found.bottleneck, found.network
     if cut is None:
         return f"no cheap cut: prices on {counted(len(found.leaving()), 'link')}"
-    hosts = int(cut.side[: network.num_hosts].sum())
-    unit = f" {network.unit}" if network.unit else ""
-    return f"{counted(hosts, 'host')} with what they have for others, over {cut.capacity}{unit}"
+    hosts = counted(int(cut.side[: network.num_hosts].sum()), "host")
+    over = _with_unit(Fraction(cut.capacity), network.unit)
+    return f"{hosts} with what they have for others, over {over}"
 
 
 def _helpful_text(found: NetworkOptimum) -> str:

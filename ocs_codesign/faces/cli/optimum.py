@@ -110,7 +110,9 @@ def optimum(given: OptimumOptions = group(OptimumOptions)) -> Answer:
             )
         return _exchange(given, network)
     if not (given.demand is None and given.relays == "any") or given.messages:
-        text = "--demand, --relays and --message are for --collective alltoall"
+        text = (
+            "--demand, --relays and --message are for --collective alltoall; a sketch names relays"
+        )
         raise click.UsageError(text)
     unit = None if by is None else unit_Bps(network, bandwidth)
     if unit is None and bandwidth is not None:
@@ -146,7 +148,7 @@ def _exchange(given: OptimumOptions, network: Network) -> Answer:
         if allowed is not None:
             raise click.UsageError("--relays are those of the --sketch")
         allowed = guide.relays
-        relays = ", ".join(network.name(host) for host in allowed) or "none"
+        relays = _names(network, allowed)
     with progress("Finding the optimum"):
         phases = None if guide is None else guide.phases
         found = exchange_optimum(network, matrix, allowed, phases=phases)
@@ -156,7 +158,8 @@ def _exchange(given: OptimumOptions, network: Network) -> Answer:
     if guide is not None:
         from ocs_codesign.faces.answers.networks import Guided
 
-        kept = Guided(guide.names, free.value * unit_bytes, found.value / free.value)
+        free_value = free.value * unit_bytes
+        kept = Guided(guide.names, free_value, found.value / free.value, relays=relays)
     name = _name(given.network)
     answer = (name, found, unit_bytes, unit, sizes if demand is None else (), relays, kept)
     figure = ("network.exchange_figure", found, name, allowed, phases)
@@ -213,7 +216,15 @@ def _guided(given: OptimumOptions, found: NetworkOptimum) -> Guided:
     free = found.network.num_hosts / (found.allreduce or found.halves_algbw)
     if given.collective in one:
         free = one[given.collective].inv_rate
-    return Guided(sketch.names, free, takes / free, given.collective)
+    relays = _names(found.network, sketch.relays)
+    return Guided(sketch.names, free, takes / free, given.collective, relays)
+
+
+def _names(network: Network, relays: tuple[int, ...] | None) -> str:
+    """Relays as a sketch has them: any, none or names."""
+    if relays is None:
+        return "any"
+    return ", ".join(network.name(host) for host in relays) or "none"
 
 
 # ``ocs-codesign cluster``: what joins the NICs of servers of GPUs best, by the exact optimum.

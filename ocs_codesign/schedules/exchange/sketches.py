@@ -1,4 +1,4 @@
-"""Sketches: an ordered list of phases, each a set of links, that paths of an exchange keep to.
+"""Sketches: an ordered list of phases, each a set of links, that paths and trees keep to.
 
 A file is YAML or JSON::
 

@@ -20,12 +20,13 @@ from ocs_codesign.schedules.forest.shares import (
     at_one_rate,
     best_spanning,
     mixed_spanning,
+    shared_at_one_rate,
 )
 from ocs_codesign.schedules.forest.splitting import short_set, slack
-from ocs_codesign.schedules.forest.task import GroupTask, forwarding, group_tasks
+from ocs_codesign.schedules.forest.task import GroupTask, forwarding, group_tasks, relayed_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -205,12 +206,22 @@ def check_work(network: Network, num_networks: int = 1) -> None:
         )
 
 
-def optimum(network: NetworkLike, collective: Collective | Demand | str) -> Optimum:
+MAX_SHARES = 2**14
+"""Tasks times links up to which tasks of hosts that do not relay share them."""
+
+
+def optimum(
+    network: NetworkLike,
+    collective: Collective | Demand | str,
+    relays: Collection[int] | None = None,
+) -> Optimum:
     """The highest rate of a collective that copies or adds up: allgather, broadcast, reduce, ...
 
     Shards may be unequal, groups run side by side at one rate, hosts outside of a group pass on
-    what they get. An allreduce is two demands: ``allreduce.allreduce_at_once`` takes both. Raises
-    ValueError for it and for what moves, such as an all-to-all, and if a rank cannot be reached.
+    what they get. An allreduce is two demands: ``allreduce.allreduce_at_once`` takes both. With
+    ``relays`` no other host passes on what is not its own, and switches only forward. Raises
+    ValueError for it and for what moves, such as an all-to-all, if a rank cannot be reached, and
+    for many hosts that do not relay.
     Source: Edmonds (1973); Zhao et al., ForestColl (2024).
 
     >>> from ocs_codesign.core.collective import Collective
@@ -228,6 +239,8 @@ def optimum(network: NetworkLike, collective: Collective | Demand | str) -> Opti
     tasks = tuple(group_tasks(network, demand))
     if not tasks:
         raise ValueError("nothing is to be sent: no host wants what another has")
+    if relays is not None:
+        return _of_relays(network, demand, forwarding(tasks), relays)
     cut = _narrowest(tasks[0]) if len(tasks) == 1 else None
     plain = forwarding(tasks)
     if cut is not None and plain[0].is_balanced:
@@ -239,6 +252,21 @@ def optimum(network: NetworkLike, collective: Collective | Demand | str) -> Opti
         spanned, reached = best_spanning(tasks, hosts, most)
         tasks, (rate, shares) = mixed_spanning(tasks, spanned, reached, hosts, most)
     return Optimum(network, demand, tasks, 1 / rate, cut, shares, 1 / most)
+
+
+def _of_relays(
+    network: Network, demand: Demand, tasks: Sequence[GroupTask], relays: Collection[int]
+) -> Optimum:
+    """The optimum where other hosts pass on nothing: tasks of their own, that share the links."""
+    limited = tuple(relayed_tasks(network, tasks, relays))
+    if len(limited) * network.num_links > MAX_SHARES:
+        raise ValueError(
+            f"{len(limited):,} tasks of hosts that do not relay times {network.num_links:,} links: "
+            f"at most {MAX_SHARES:,} are solved"
+        )
+    shares = shared_at_one_rate(limited)
+    inv_rate = 1 / shares.total_rate
+    return Optimum(network, demand, limited, inv_rate, None, shares, inv_rate)
 
 
 def _narrowest(task: GroupTask) -> Cut:

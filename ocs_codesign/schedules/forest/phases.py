@@ -4,16 +4,16 @@ In a phase whoever has a piece spreads it over the phase's links to hosts of its
 alone pass on to the next phase. Groups are the hosts that the links join, or only those of them
 that have the same place in all groups of later phases: one of a box is enough where another phase
 reaches the rest; or a piece takes one only of the ways that lead to the same groups, as one of the
-rails between two boxes. Phases may be left out, and the data divided between such orders.
+rails between two boxes. Phases may be left out, and the data divided between such orders. Hosts
+that do not relay send in any phase what is their own, and are leaves of other trees.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, pairwise
-from math import gcd, lcm
+from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,10 +27,21 @@ from ocs_codesign.core.network import Network
 from ocs_codesign.core.networks.builders import as_network
 from ocs_codesign.core.plans import Forest
 from ocs_codesign.core.topology import row_numbers, starts_of
+from ocs_codesign.schedules.forest.piece_sets import (
+    Use,
+    after,
+    bits,
+    classes_of,
+    covering,
+    one_of_alike,
+    senders,
+    shared_out,
+    union,
+)
 from ocs_codesign.schedules.forest.spreads import PhaseTrees, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,33 +56,24 @@ MAX_PARTS = 64
 """Parts up to which what a root has is divided between ways that are alike."""
 
 
-class _Use(NamedTuple):
-    """Pieces that a host spreads in a phase so that all of ``gets`` have them; who does before.
-
-    Hosts and pieces are sets of bits. A piece is a part of what is of one root.
-    """
-
-    source: int
-    holders: int
-    pieces: int
-    gets: int
-
-
 class _Placed(NamedTuple):
     """Trees of one part of a phase's links, and what each of its hosts spreads along them."""
 
     trees: PhaseTrees
-    uses: list[_Use]
+    uses: list[Use]
 
 
 class _Links:
     """The links of one phase as trees go, in parts that they join."""
 
-    def __init__(self, network: Network, ids: NDArray[np.int64], *, is_sum: bool) -> None:
+    def __init__(
+        self, network: Network, ids: NDArray[np.int64], relays: NDArray[np.bool_], *, is_sum: bool
+    ) -> None:
         ends = (network.tail[ids], network.head[ids])
         self.tail, self.head = (end.astype(np.int64) for end in (ends[::-1] if is_sum else ends))
         self.num_hosts, self.ids, self.bandwidth = network.num_hosts, ids, network.bandwidth[ids]
         self.part = connected(self.tail, self.head, network.num_nodes)
+        self.relays, self.all_relay = relays, bool(relays.all())
         self.known: dict[Any, PhaseTrees] = {}
 
     @cached_property
@@ -90,14 +92,13 @@ class _Links:
             for other in near.get(node, ()):
                 if other not in seen and (other >= self.num_hosts or other in group):
                     seen.add(other)
-                    queue.append(other)
+                    if other >= self.num_hosts or self.relays[other]:
+                        queue.append(other)
         return seen & group
 
-    def spread(
-        self, group: NDArray[np.int64], uses: list[_Use], one_way: set[int]
-    ) -> list[_Placed]:
+    def spread(self, group: NDArray[np.int64], uses: list[Use], one_way: set[int]) -> list[_Placed]:
         """Trees of every part in which something is spread; ``one_way``: groups (labels)."""
-        of_part: dict[int, list[_Use]] = {}
+        of_part: dict[int, list[Use]] = {}
         for use in uses:
             of_part.setdefault(int(self.part[use.source]), []).append(use)
         order = np.argsort(self.part, kind="stable")
@@ -116,7 +117,7 @@ class _Links:
         nodes: NDArray[np.int64],
         links: NDArray[np.int64],
         group: NDArray[np.int64],
-        uses: list[_Use],
+        uses: list[Use],
         one_way: set[int],
     ) -> PhaseTrees:
         """The trees of a part, which are made once for all that are alike."""
@@ -131,11 +132,12 @@ class _Links:
         near[near >= 0] = np.unique(near[near >= 0], return_inverse=True)[1]
         ends = np.searchsorted(nodes, [self.tail[links], self.head[links]])
         is_one_way = not one_way.isdisjoint(named.tolist())
-        columns = (*ends, self.bandwidth[links], near, weight)
+        relays = None if self.all_relay else self.relays[hosts]
+        columns = (*ends, self.bandwidth[links], near, weight, self.relays[hosts])
         key = (len(nodes), is_one_way, *(column.tobytes() for column in columns))
         if key not in self.known:
             network = Network(len(hosts), len(nodes), ends[0], ends[1], self.bandwidth[links])
-            self.known[key] = spread(network, near, weight, one_way=is_one_way)
+            self.known[key] = spread(network, near, weight, relays, one_way=is_one_way)
         return self.known[key].placed(nodes, self.ids[links])
 
 
@@ -145,7 +147,7 @@ class _Followed(NamedTuple):
     Of ``parts`` of what a root has each goes one of the ways that are alike; 0 if none are.
     """
 
-    uses: list[list[_Use]]
+    uses: list[list[Use]]
     one_way: list[set[int]]
     have: list[int]
     parts: int
@@ -164,13 +166,13 @@ class _Order(NamedTuple):
 
     def follow(self, have: list[int]) -> _Followed:
         """Phase after phase from what hosts have first."""
-        uses, one_way, parts = [], [], 0
+        uses, one_way, parts, own = [], [], 0, have
         for at, (phase, group) in enumerate(zip(self.phases, self.groups, strict=True)):
-            used, ways = _spread_in(self.links[phase], group, have)
+            used, ways = _spread_in(self.links[phase], group, have, own)
             if self.is_divided and at + 1 < len(self.phases):
-                used, more = _one_of_alike(used, self.groups[at + 1])
+                used, more = one_of_alike(used, self.groups[at + 1], self.links[phase].relays)
                 parts = lcm(parts, more) if parts and more else max(parts, more)
-            have = _after(used, have)
+            have = after(used, have)
             uses.append(used)
             one_way.append(ways)
         return _Followed(uses, one_way, have, parts)
@@ -186,116 +188,46 @@ class _Order(NamedTuple):
 
 
 def _spread_in(
-    links: _Links, group: NDArray[np.int64], have: list[int]
-) -> tuple[list[_Use], set[int]]:
-    """Who spreads what in one phase, and groups that links join one way only."""
+    links: _Links, group: NDArray[np.int64], have: list[int], own: list[int]
+) -> tuple[list[Use], set[int]]:
+    """Who spreads what in one phase, and groups that links join one way only.
+
+    Who does not relay spreads what is its own.
+    """
     order = np.argsort(group, kind="stable")
-    uses: list[_Use] = []
+    uses: list[Use] = []
     one_way: set[int] = set()
     for hosts in np.split(order, starts_of(np.bincount(group))[1:-1]):
         members = hosts.tolist()
-        every = _union(have[host] for host in members)
+        every = union(have[host] for host in members)
         if len(members) < 2 or not every:
             continue
-        inside, everyone = set(members), _union(1 << host for host in members)
+        inside, everyone = set(members), union(1 << host for host in members)
+        classes = classes_of(members, have, every)
         is_apart = sum(have[host].bit_count() for host in members) == every.bit_count()
-        if any(links.reached(members[0], inside, back=back) != inside for back in (False, True)):
+        if not _all_reach_all(links, members, inside):
             one_way.add(int(group[members[0]]))
-            reach = {
-                host: _union(1 << to for to in links.reached(host, inside)) for host in members
-            }
-            for holders, pieces in _classes(members, have, every):
-                uses += _covering(holders, pieces, reach)
+            reach = {host: union(1 << to for to in links.reached(host, inside)) for host in members}
+            for holders, pieces, sources in senders(links.relays, own, classes):
+                uses += covering(holders, pieces, {host: reach[host] for host in sources})
         elif is_apart:
-            uses += [_Use(host, 1 << host, have[host], everyone) for host in members if have[host]]
+            may = (
+                (host, have[host] & (-1 if links.relays[host] else own[host])) for host in members
+            )
+            uses += [Use(host, 1 << host, mine, everyone) for host, mine in may if mine]
         else:
-            for holders, pieces in _classes(members, have, every):
+            for holders, pieces, sources in senders(links.relays, own, classes):
                 if holders != everyone:
-                    uses += _shared_out(holders, pieces, everyone)
+                    uses += shared_out(holders, pieces, everyone, sources)
     return uses, one_way
 
 
-def _union(masks: Iterable[int]) -> int:
-    found = 0
-    for mask in masks:
-        found |= mask
-    return found
-
-
-def _bits(mask: int) -> list[int]:
-    found = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
-    return found
-
-
-def _after(uses: Sequence[_Use], have: list[int]) -> list[int]:
-    """What hosts have after a phase."""
-    told: dict[int, int] = {}
-    for use in uses:
-        told[use.gets] = told.get(use.gets, 0) | use.pieces
-    after = list(have)
-    for gets, pieces in told.items():
-        for host in _bits(gets):
-            after[host] |= pieces
-    return after
-
-
-def _classes(members: list[int], have: list[int], every: int) -> list[tuple[int, int]]:
-    """Pieces by the hosts that have them: both as bits."""
-    classes = [(0, every)]
-    for host in members:
-        parted = [
-            (holders | with_it << host, pieces & (have[host] if with_it else ~have[host]))
-            for holders, pieces in classes
-            for with_it in (0, 1)
-        ]
-        classes = [(holders, pieces) for holders, pieces in parted if pieces]
-    return classes
-
-
-def _shared_out(holders: int, pieces: int, everyone: int) -> Iterator[_Use]:
-    """The pieces of one class divided between their holders."""
-    sources, bits = _bits(holders), _bits(pieces)
-    for at, source in enumerate(sources):
-        mine = _union(1 << bit for bit in bits[at :: len(sources)])
-        if mine:
-            yield _Use(source, holders, mine, everyone)
-
-
-def _covering(holders: int, pieces: int, reach: dict[int, int]) -> Iterator[_Use]:
-    """The pieces of one class from those of their holders who reach most that none reached yet."""
-    sources = {host: reach[host] for host in _bits(holders)}
-    while any(gets & ~holders for gets in sources.values()):
-        source = max(sources, key=lambda host: (sources[host] & ~holders).bit_count())
-        yield _Use(source, holders, pieces, sources[source])
-        holders |= sources.pop(source)
-
-
-def _one_of_alike(uses: list[_Use], group: NDArray[Any]) -> tuple[list[_Use], int]:
-    """Uses of which every piece takes one only of those that lead to the same groups.
-
-    And in how many parts pieces would have to be cut to load all ways alike; 0 if none are alike.
-    """
-    pieces = [use.pieces for use in uses]
-    if sum(map(int.bit_count, pieces)) == _union(pieces).bit_count():
-        return uses, 0
-    known = {use.gets: frozenset(group[_bits(use.gets)].tolist()) for use in uses}
-    ways: dict[tuple[frozenset[int], int], list[int]] = {}
-    for at, use in enumerate(uses):
-        for bit in _bits(use.pieces):
-            ways.setdefault((known[use.gets], bit), []).append(at)
-    often = Counter(map(tuple, ways.values()))
-    parts = lcm(*(len(each) // gcd(len(each), count) for each, count in often.items()))
-    kept, taken = [0] * len(uses), [0] * len(uses)
-    for (_, bit), each in ways.items():
-        least = min(each, key=taken.__getitem__)
-        taken[least] += 1
-        kept[least] |= 1 << bit
-    rows = zip(uses, kept, strict=True)
-    return [use._replace(pieces=mine) for use, mine in rows if mine], parts
+def _all_reach_all(links: _Links, members: list[int], inside: set[int]) -> bool:
+    """Whether every host of a group reaches all of it: one does, and is reached, if all relay."""
+    if links.all_relay:
+        both = (False, True)
+        return all(links.reached(members[0], inside, back=back) == inside for back in both)
+    return all(links.reached(host, inside) == inside for host in members)
 
 
 class _Loaded(NamedTuple):
@@ -365,7 +297,7 @@ class Phased(NamedTuple):
         )
 
 
-def _overlaps(placed: _Placed) -> Iterator[tuple[_Use, int, int, NDArray[np.int64]]]:
+def _overlaps(placed: _Placed) -> Iterator[tuple[Use, int, int, NDArray[np.int64]]]:
     """Of every use and tree: units from and to of the use's pieces, arcs to who has not got it."""
     trees = placed.trees
     begin = np.searchsorted(trees.tree, np.arange(len(trees.units) + 1))
@@ -413,7 +345,7 @@ def _of_pieces(order: _Loaded, known: dict[tuple[int, ...], int]) -> dict[int, A
         table = np.array([trees.tail, trees.head, path], dtype=np.int64)
         for use, low, high, arcs in _overlaps(placed):
             columns = table[:, arcs]
-            pieces = _bits(use.pieces)
+            pieces = bits(use.pieces)
             for at in range(low // trees.trees, -(-high // trees.trees)):
                 begin = at * trees.trees
                 first, last = max(low, begin) - begin, min(high, begin + trees.trees) - begin
@@ -437,22 +369,26 @@ def _cut_up(
 def phased_halves(network: Network, collective: Collective, sketch: Sketch) -> tuple[Phased, ...]:
     """Every half of a collective by a sketch: an allreduce copies back what it added up.
 
-    Raises ValueError as ``phased`` does, and for a sketch that says who relays.
+    Raises ValueError as ``phased`` does.
     """
-    if sketch.relays is not None:
-        raise ValueError("relays of a sketch are for an alltoall: what is copied, all pass on")
     halves, phases = collective.halves(), sketch.phases
-    orders = (phases, phases[::-1])
-    return tuple(phased(network, half, each) for half, each in zip(halves, orders, strict=False))
+    orders, relays = (phases, phases[::-1]), sketch.relays
+    each = zip(halves, orders, strict=False)
+    return tuple(phased(network, half, order, relays) for half, order in each)
 
 
 def phased(
-    network: NetworkLike, collective: Collective | str, phases: Sequence[NDArray[np.int64]]
+    network: NetworkLike,
+    collective: Collective | str,
+    phases: Sequence[NDArray[np.int64]],
+    relays: Collection[int] | None = None,
 ) -> Phased:
     """The least time of a collective that copies or adds up and keeps to phases, each ids of links.
 
-    Phases of a sum are in the order of time. Raises ValueError for what has unequal shards or
-    groups, and for a pair of hosts that phases leave without a path.
+    Phases of a sum are in the order of time. Hosts that are no ``relays``, all unless some are
+    named, send nothing of others: they copy what is their own, and add up what is for them. Raises
+    ValueError for what has unequal shards or groups, for relays that are no hosts, and for a pair
+    of hosts that phases and relays leave without a path.
 
     >>> from ocs_codesign.core.networks.products import h100_rail
     >>> from ocs_codesign.schedules.exchange.sketches import sketch_on
@@ -470,24 +406,44 @@ def phased(
         if len(ids) and not 0 <= min(ids) <= max(ids) < network.num_links:
             raise ValueError(f"links of a phase are from 0 to {network.num_links - 1}")
     in_order = list(phases)[::-1] if is_sum else list(phases)
-    links = [_Links(network, ids, is_sum=is_sum) for ids in in_order]
     roots = demand.root.tolist()
     have, every = _first(network.num_hosts, roots, 1)
+    who = _relays(network.num_hosts, relays)
+    links = [_Links(network, ids, who, is_sum=is_sum) for ids in in_order]
     groups = [each.part[: len(have)] for each in links]
     _check_whole(network, _Order(links, tuple(range(len(links))), groups), have, is_sum=is_sum)
-    made = []
-    for order in _orders(links, groups):
-        followed, parts = order.follow(have), 1
-        if set(followed.have) != {every} or (order.is_divided and not followed.parts):
-            continue
-        if 1 < followed.parts <= MAX_PARTS:
-            parts = followed.parts
-            followed = order.follow(_first(len(have), roots, parts)[0])
-        made.append(_loaded(network, order.placed(followed), parts))
+    made = [
+        _loaded(network, order.placed(followed), parts)
+        for order in _orders(links, groups)
+        for followed, parts in _followed(order, have, every, roots)
+    ]
     shares, inv_rate = _divided(network, made)
     used = [(share, order) for share, order in zip(shares, made, strict=True) if share]
     kept, taken = zip(*used, strict=True)
     return Phased(network, collective, inv_rate, kept, taken)
+
+
+def _relays(num_hosts: int, relays: Collection[int] | None) -> NDArray[np.bool_]:
+    if relays is not None and not set(relays) <= set(range(num_hosts)):
+        raise ValueError(f"relays are hosts, 0 to {num_hosts - 1}")
+    are = np.full(num_hosts, relays is None)
+    are[list(relays or ())] = True
+    return are
+
+
+def _followed(
+    order: _Order, have: list[int], every: int, roots: list[int]
+) -> Iterator[tuple[_Followed, int]]:
+    """What hosts do in an order that brings all to all, in how many parts of what a root has."""
+    followed, parts = order.follow(have), 1
+    if set(followed.have) != {every} or (order.is_divided and not followed.parts):
+        return
+    if 1 < followed.parts <= MAX_PARTS:
+        own, all_parts = _first(len(have), roots, followed.parts)
+        divided = order.follow(own)
+        if set(divided.have) == {all_parts}:
+            followed, parts = divided, followed.parts
+    yield followed, parts
 
 
 def _first(num_hosts: int, roots: list[int], parts: int) -> tuple[list[int], int]:
@@ -495,17 +451,18 @@ def _first(num_hosts: int, roots: list[int], parts: int) -> tuple[list[int], int
     have = [0] * num_hosts
     for root in roots:
         have[root] = ((1 << parts) - 1) << parts * root
-    return have, _union(have)
+    return have, union(have)
 
 
 def _check_whole(network: Network, full: _Order, have: list[int], *, is_sum: bool) -> None:
-    every = _union(have)
+    every = union(have)
     for host, mask in enumerate(full.follow(have).have):
         if mask != every:
-            ends = [_bits(every & ~mask)[0], host]
+            ends = [bits(every & ~mask)[0], host]
             source, target = (network.name(node) for node in (ends[::-1] if is_sum else ends))
+            why = "" if full.links[0].all_relay else " without relays"
             raise ValueError(
-                f"{source} has something for {target}, and no path leads there in these phases"
+                f"{source} has something for {target}, and no path leads there in these phases{why}"
             )
 
 

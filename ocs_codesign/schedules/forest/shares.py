@@ -114,13 +114,18 @@ def at_one_rate(tasks: Tasks) -> Found:
     """The highest rate that every task can have, and its shares where no cut alone attains it."""
     if len(tasks) == 1 and tasks[0].is_balanced:
         return 1 / bottleneck(tasks[0].problem).inv_rate, None
+    shares = shared_at_one_rate(tasks)
+    return shares.total_rate, shares
+
+
+def shared_at_one_rate(tasks: Tasks) -> SharedLinks:
+    """The highest rate that every task can have, and its shares."""
     weights = [task.problem.weight for task in tasks]
     tenants = [
         Tenant(task, np.where(weight > 0, 0, -1), weight)
         for task, weight in zip(tasks, weights, strict=True)
     ]
-    shares = best_shares(tenants)
-    return shares.total_rate, shares
+    return best_shares(tenants)
 
 
 def best_spanning(tasks: Tasks, num_hosts: int, most: Fraction) -> tuple[Tasks, Found]:

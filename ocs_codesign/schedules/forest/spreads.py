@@ -58,27 +58,34 @@ class PhaseTrees(NamedTuple):
 
 
 def spread(
-    network: Network, group: NDArray[np.int64], weight: NDArray[np.int64], *, one_way: bool
+    network: Network,
+    group: NDArray[np.int64],
+    weight: NDArray[np.int64],
+    relays: NDArray[np.bool_] | None = None,
+    *,
+    one_way: bool,
 ) -> PhaseTrees:
     """Trees from every host with a weight to all of its ``group`` (-1: none) that it reaches.
 
-    ``one_way``: hosts of a group may not reach each other.
+    ``one_way``: hosts of a group may not reach each other. Of ``relays`` (bool, hosts) None are
+    all; others pass on nothing that comes to them.
 
     >>> from ocs_codesign.core.networks.builders import star
     >>> found = spread(star(3, 2), np.zeros(3, np.int64), np.ones(3, np.int64), one_way=False)
     >>> found.trees, found.units.tolist(), found.loads(6).tolist()
     (1, [1, 1, 1], [2, 2, 2, 2, 2, 2])
     """
+    through = np.ones(len(group), dtype=bool) if relays is None else relays
     if one_way:
-        return _by_hops(network, group, weight, through_hosts=True)
-    straight = _by_hops(network, group, weight, through_hosts=False)
+        return _by_hops(network, group, weight, through)
+    straight = _by_hops(network, group, weight, 0 * through)
     reached = np.bincount(straight.source[straight.tree], minlength=len(group))
     size = np.bincount(group[group >= 0])[group]
     is_whole = (reached == np.where((weight > 0) & (group >= 0), size - 1, 0)).all()
     if is_whole and _time(network, straight) <= _least(network, group, weight):
         return straight
-    ways = [_of_optimum(network, group, weight), straight if is_whole else None]
-    ways.append(_by_hops(network, group, weight, through_hosts=True))
+    ways = [_of_optimum(network, group, weight, relays), straight if is_whole else None]
+    ways.append(_by_hops(network, group, weight, through))
     return min((way for way in ways if way), key=lambda way: _time(network, way))
 
 
@@ -102,14 +109,17 @@ def _least(network: Network, group: NDArray[np.int64], weight: NDArray[np.int64]
 
 
 def _by_hops(
-    network: Network, group: NDArray[np.int64], weight: NDArray[np.int64], *, through_hosts: bool
+    network: Network,
+    group: NDArray[np.int64],
+    weight: NDArray[np.int64],
+    through: NDArray[np.bool_] | NDArray[np.int64],
 ) -> PhaseTrees:
-    """A tree a source, of paths with fewest links: over hosts of its group, or over none."""
+    """A tree a source, of paths with fewest links: over those hosts of its group."""
     trees: list[tuple[int, int, list[Arc]]] = []
     out: list[list[tuple[int, int]]] = [[] for _ in range(network.num_nodes)]
     for link, ends in enumerate(zip(network.tail.tolist(), network.head.tolist(), strict=True)):
         out[ends[0]].append((ends[1], link))
-    of, hosts = group.tolist(), network.num_hosts
+    of, hosts, passes_on = group.tolist(), network.num_hosts, through.tolist()
     for source in np.flatnonzero((weight > 0) & (group >= 0)).tolist():
         way: dict[int, tuple[int, tuple[int, ...]]] = {source: (source, ())}
         arcs: list[Arc] = []
@@ -123,7 +133,7 @@ def _by_hops(
                     queue.append(head)
                     continue
                 arcs.append((tail, head, way[head][1]))
-                if through_hosts:
+                if passes_on[head]:
                     way[head] = (head, ())
                     queue.append(head)
         if arcs:
@@ -132,7 +142,10 @@ def _by_hops(
 
 
 def _of_optimum(
-    network: Network, group: NDArray[np.int64], weight: NDArray[np.int64]
+    network: Network,
+    group: NDArray[np.int64],
+    weight: NDArray[np.int64],
+    relays: NDArray[np.bool_] | None,
 ) -> PhaseTrees | None:
     """The forest of the optimum, None where it leads over hosts of other groups, or is none."""
     roots = np.flatnonzero((weight > 0) & (group >= 0))
@@ -144,7 +157,8 @@ def _of_optimum(
         *(starts_of(sizes), members, 1),
     )
     try:
-        forests = forests_of(optimum(network, demand))
+        of_relays = None if relays is None else np.flatnonzero(relays).tolist()
+        forests = forests_of(optimum(network, demand, of_relays))
     except ValueError:
         return None
     part_of = [forest.hops() for forest in forests]

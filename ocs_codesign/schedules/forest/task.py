@@ -12,7 +12,7 @@ from ocs_codesign.core.demand import MOVE, SUM
 from ocs_codesign.schedules.forest.splitting import surplus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -91,6 +91,34 @@ def group_tasks(network: Network, demand: Demand) -> list[GroupTask]:
         for (is_sum, hosts), weight in weights.items()
         if weight.any() and len(hosts) > 1
     ]
+
+
+def relayed_tasks(
+    network: Network, tasks: Sequence[GroupTask], relays: Collection[int]
+) -> list[GroupTask]:
+    """Tasks in which hosts that are no ``relays`` pass on nothing that is not their own.
+
+    What relays have is one task, what every other host has one of its own, in which alone it sends:
+    links out of those that do not lead back to where they begin. Links keep their order.
+    """
+    passes_on = np.ones(network.num_nodes, dtype=bool)
+    passes_on[: network.num_hosts] = False
+    passes_on[list(relays)] = True
+    made = []
+    for task in tasks:
+        problem, roots = task.problem, np.flatnonzero(task.problem.weight)
+        of_relays = passes_on[roots]
+        for mine in (roots[of_relays], *roots[~of_relays, None]):
+            if not len(mine):
+                continue
+            sends = passes_on.copy()
+            sends[mine] = True
+            head = np.where(sends[problem.tail], problem.head, problem.tail)
+            weight = np.zeros_like(problem.weight)
+            weight[mine] = problem.weight[mine]
+            limited = replace(problem, head=head, weight=weight)
+            made.append(GroupTask(limited, task.able, task.is_sum))
+    return made
 
 
 def _check_roots(roots: NDArray[np.int32], hosts: tuple[int, ...]) -> None:
