@@ -43,6 +43,7 @@ NETWORKS = {
     "star(5, (10, 10, 10, 5, 1))": 1,
     "Torus((3, 5))": 4,
     "Circulant(12, (2, 3))": 4,
+    "mesh((4, 5), 1)": 7,
 }
 """Networks and the most hops between hosts that a path has."""
 

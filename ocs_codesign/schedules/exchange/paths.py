@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MAX_SENDS = 2**22
 """Sends up to which parts are added."""
 
-MAX_PARTS = 64
+MAX_PARTS = 128
 ENOUGH = Fraction(51, 50)
 """Times the optimum that a schedule in parts may take, if sends allow."""
 
