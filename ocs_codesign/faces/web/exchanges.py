@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe
 
 
-EXCHANGE_NODES = 64
+EXCHANGE_NODES = 32
 """Nodes up to which all-to-all is worked out for pages: a hundredth of a second a design."""
 
 SERVED_EXCHANGE_NODES = 256
