@@ -60,7 +60,7 @@ def photograph(
             page.goto(address)
             page.wait_for_selector(shown)
             if part is None:
-                image = Image.open(BytesIO(page.screenshot()))
+                image = Image.open(BytesIO(page.screenshot())).convert("RGB")
             else:
                 image = _side_by_side(page, part)
             colours = image.convert("P", palette=Image.Palette.ADAPTIVE, colors=160)
