@@ -225,6 +225,19 @@ def test_build_of_a_demand_by_a_sketch(tmp_path, capsys):
     assert main([*asked, "--scheduler", "direct"]) == 2
     assert main([*build, "--demand", str(file), "--message", "1MiB", "--out", "x"]) == 2
     assert main(["build", "Torus((3, 3))", "--sketch", "all", "--out", "x"]) == 2
+    scatter = [
+        "build",
+        "--network",
+        "h100_rail(2)",
+        "-c",
+        "scatter",
+        "--sketch",
+        "all",
+        "--out",
+        "x",
+    ]
+    assert main(scatter) == 2
+    assert "--sketch is not for a scatter" in capsys.readouterr().err
 
 
 # Phases of small messages.

@@ -253,6 +253,10 @@ def _decided(given: BuildOptions) -> tuple[Collective, str, dict[str, Any], Cont
             raise click.UsageError("--demand and --sketch are for a --network, without --message")
         if given.demand is not None and not is_exchange:
             raise click.UsageError("--demand is for --collective alltoall")
+        if given.collective in ("scatter", "gather"):
+            raise click.UsageError(
+                f"--sketch is not for a {given.collective}: one row or column of a --demand is one"
+            )
         if asked == BEST:
             scheduler = FLOW if is_exchange else FOREST
         if given.sketch is not None:
