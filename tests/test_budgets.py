@@ -13,10 +13,10 @@ import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
-    "core": 12_074,
+    "core": 12_087,
     "graphs": 4_336,
     "verification": 3_506,
-    "schedules": 23_824,
+    "schedules": 23_815,
     "search": 8_477,
     "circuits": 9_160,
     "fabric": 18_109,

@@ -242,6 +242,19 @@ class Network(Tabular):
         )
 
 
+def who_relays(num_hosts: int, relays: Collection[int] | None) -> NDArray[np.bool_]:
+    """Which hosts pass on what is not theirs (bool, hosts): all unless some are named.
+
+    >>> who_relays(3, [1]).tolist(), who_relays(2, None).tolist()
+    ([False, True, False], [True, True])
+    """
+    if relays is not None and not set(relays) <= set(range(num_hosts)):
+        raise ValueError(f"relays are hosts, 0 to {num_hosts - 1}")
+    passes_on = np.full(num_hosts, relays is None)
+    passes_on[list(relays or ())] = True
+    return passes_on
+
+
 def _integers(values: ArrayLike, name: str, least: int, most: int) -> NDArray[np.int64]:
     array: NDArray[Any] = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):

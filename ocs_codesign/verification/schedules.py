@@ -28,6 +28,7 @@ import numpy as np
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.demand import COPY, MOVE, SUM
+from ocs_codesign.core.network import who_relays
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.shown import Brief
 from ocs_codesign.verification import kernels
@@ -108,8 +109,7 @@ def check_relays(schedule: Schedule, relays: Collection[int]) -> Witness | None:
     (None, 0)
     """
     is_bound = np.zeros(schedule.topology.num_nodes, dtype=bool)
-    is_bound[: schedule.num_hosts] = True
-    is_bound[list(relays)] = False
+    is_bound[: schedule.num_hosts] = ~who_relays(schedule.num_hosts, relays)
     ends = (schedule.topology.tail[schedule.link], schedule.topology.head[schedule.link])
     out, into = (np.flatnonzero(is_bound[end] & (end != schedule.root)) for end in ends)
     came: dict[tuple[int, int], list[int]] = {}

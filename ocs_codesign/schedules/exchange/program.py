@@ -15,6 +15,7 @@ import numpy as np
 from ocs_codesign.core.compute.components import strong_components
 from ocs_codesign.core.compute.kernels import compiled
 from ocs_codesign.core.lp import LinearProgram
+from ocs_codesign.core.network import who_relays
 from ocs_codesign.core.topology import starts_of
 from ocs_codesign.schedules.exchange.refinement_kernels import (
     add_rows,
@@ -99,10 +100,9 @@ def exchange_of(
         raise ValueError("nothing is to be sent: no host has anything for another")
     size = 1 if demand is None else int(np.gcd.reduce(wanted[wanted > 0]))
     unit = max(1, int(np.gcd.reduce(network.bandwidth)))
-    if relays is not None and not set(relays) <= set(range(hosts)):
-        raise ValueError(f"relays are hosts, 0 to {hosts - 1}")
+    passes_on = who_relays(hosts, relays)
     kept = np.flatnonzero(network.tail != network.head)
-    num_nodes, (tail, head), wire, sink = _arcs(network, kept, relays, phases)
+    num_nodes, (tail, head), wire, sink = _arcs(network, kept, passes_on, phases)
     found = ExchangeLinks(
         *(num_nodes, tail, head, wire, network.bandwidth[kept] // unit, kept),
         np.append(network.tail[kept] < hosts, False)[wire],
@@ -115,14 +115,13 @@ def exchange_of(
 def _arcs(
     network: Network,
     kept: NDArray[np.int64],
-    relays: Collection[int] | None,
+    passes_on: NDArray[np.bool_],
     phases: Sequence[NDArray[np.int64]] | None,
 ) -> tuple[int, list[NDArray[np.int64]], NDArray[np.int64], NDArray[np.int64]]:
     """The number of nodes, ends of arcs, their wires and the hosts' sinks."""
     nodes, hosts = network.num_nodes, np.arange(network.num_hosts)
     given = [kept] if phases is None else phases
-    is_fixed = np.zeros(len(hosts), dtype=bool) if relays is None else np.ones(len(hosts), bool)
-    is_fixed[list(relays or ())] = False
+    is_fixed = ~passes_on
     fixed, times = np.flatnonzero(is_fixed), len(given)
     # Where what is for a node of a phase arrives.
     arrives = np.arange(times)[:, None] * nodes + np.arange(nodes)

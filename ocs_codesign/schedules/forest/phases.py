@@ -23,7 +23,7 @@ from ocs_codesign.core.compute.components import connected
 from ocs_codesign.core.demand import SUM, demand_of
 from ocs_codesign.core.lp import LinearProgram, solve
 from ocs_codesign.core.lp.exact import exact_vertex
-from ocs_codesign.core.network import Network
+from ocs_codesign.core.network import Network, who_relays
 from ocs_codesign.core.networks.builders import as_network
 from ocs_codesign.core.plans import Forest
 from ocs_codesign.core.topology import row_numbers, starts_of
@@ -408,7 +408,7 @@ def phased(
     in_order = list(phases)[::-1] if is_sum else list(phases)
     roots = demand.root.tolist()
     have, every = _first(network.num_hosts, roots, 1)
-    who = _relays(network.num_hosts, relays)
+    who = who_relays(network.num_hosts, relays)
     links = [_Links(network, ids, who, is_sum=is_sum) for ids in in_order]
     groups = [each.part[: len(have)] for each in links]
     _check_whole(network, _Order(links, tuple(range(len(links))), groups), have, is_sum=is_sum)
@@ -421,14 +421,6 @@ def phased(
     used = [(share, order) for share, order in zip(shares, made, strict=True) if share]
     kept, taken = zip(*used, strict=True)
     return Phased(network, collective, inv_rate, kept, taken)
-
-
-def _relays(num_hosts: int, relays: Collection[int] | None) -> NDArray[np.bool_]:
-    if relays is not None and not set(relays) <= set(range(num_hosts)):
-        raise ValueError(f"relays are hosts, 0 to {num_hosts - 1}")
-    are = np.full(num_hosts, relays is None)
-    are[list(relays or ())] = True
-    return are
 
 
 def _followed(

@@ -9,6 +9,7 @@ import numpy as np
 
 from ocs_codesign.core.compute.cuts import Dissemination, dissemination
 from ocs_codesign.core.demand import MOVE, SUM
+from ocs_codesign.core.network import who_relays
 from ocs_codesign.schedules.forest.splitting import surplus
 
 if TYPE_CHECKING:
@@ -102,8 +103,7 @@ def relayed_tasks(
     links out of those that do not lead back to where they begin. Links keep their order.
     """
     passes_on = np.ones(network.num_nodes, dtype=bool)
-    passes_on[: network.num_hosts] = False
-    passes_on[list(relays)] = True
+    passes_on[: network.num_hosts] = who_relays(network.num_hosts, relays)
     made = []
     for task in tasks:
         problem, roots = task.problem, np.flatnonzero(task.problem.weight)
