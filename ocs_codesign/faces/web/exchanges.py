@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe
 
 
-EXCHANGE_NODES = 32
-"""Nodes up to which all-to-all is worked out for pages: a hundredth of a second a design."""
+EXCHANGE_NODES = 16
+"""Nodes up to which all-to-all is worked out for pages that are written: 20 ms a design."""
 
 SERVED_EXCHANGE_NODES = 256
 """The same where only what is asked for is: a tenth of a second a design."""
