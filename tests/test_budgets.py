@@ -13,11 +13,11 @@ import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
-    "core": 12_087,
-    "graphs": 4_336,
+    "core": 12_090,
+    "graphs": 4_338,
     "verification": 3_506,
     "schedules": 23_815,
-    "search": 8_477,
+    "search": 8_561,
     "circuits": 9_160,
     "fabric": 18_109,
     "jobs": 16_602,
@@ -26,7 +26,7 @@ LINES = {
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 65_178
+MAX_LINES_OF_TESTS = 65_202
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

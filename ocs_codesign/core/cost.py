@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar, final
 
@@ -221,6 +222,8 @@ def total(loads: Iterable[Fraction]) -> Fraction:
     Fraction(7, 3)
     """
     numerators: dict[int, int] = {}
-    for load in loads:
-        numerators[load.denominator] = numerators.get(load.denominator, 0) + load.numerator
+    for _, alike in groupby(loads, id):  # a ring of a thousand nodes has one object for its steps
+        load, *more = alike
+        numerators.setdefault(load.denominator, 0)
+        numerators[load.denominator] += load.numerator * (1 + len(more))
     return sum((Fraction(*parts[::-1]) for parts in numerators.items()), Fraction(0))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.core.bounds import bound, fewest_steps
+from ocs_codesign.core.bounds import bound, fewest_steps, least_t_b
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.kernels import compiled
 from ocs_codesign.core.cost import undominated
@@ -17,7 +17,13 @@ from ocs_codesign.graphs.expansions.edits import Excise, Insert, Swap
 from ocs_codesign.schedules.design import Question
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.generators import affine_recipes
-from ocs_codesign.search.late import late_recipes, led_on_recipes, spliced_recipes
+from ocs_codesign.search.late import (
+    late_recipes,
+    late_within,
+    led_on_recipes,
+    spliced_recipes,
+    within_steps,
+)
 from ocs_codesign.search.lifts import annealed, moves_within, shares, swapped
 from ocs_codesign.search.move_kernels import score_cuts, score_insertions
 from ocs_codesign.search.pareto import pareto
@@ -62,8 +68,8 @@ def neighbours(
 
     Where a size is not stored, those that are ``expanded`` from what is.
 
-    Undominated in the allgather, within a twentieth of the least t_b and of few more steps than
-    any topology needs: what is far from both is no better a start than any.
+    Undominated in the allgather, of few more steps than any topology needs, and those within a
+    twentieth of the least t_b first: what is far from both is no better a start than any.
     """
     found: list[Design] = []
     most = min(MAX_DISTANCE, question.num_nodes // _NODES_AN_EDIT)
@@ -76,7 +82,8 @@ def neighbours(
             if expanded is not None and not designs:
                 designs = expanded(near, store)
             found += undominated(designs, lambda one: one.cost_of(Collective.ALLGATHER))
-    return sorted(filter(_is_worth_a_try, found), key=lambda one: _promise(question, one))
+    ranked = sorted(filter(_has_few_steps, found), key=lambda one: _promise(question, one))
+    return sorted(ranked, key=lambda one: not _is_close(one))
 
 
 def edited_recipes(
@@ -102,7 +109,8 @@ def edited_recipes(
     for number, design in enumerate(starts):
         rng = np.random.default_rng((seed, question.num_nodes, question.degree, number))
         chain = abs(design.recipe.num_nodes - question.num_nodes)
-        tries = _tries(question, design, words // len(starts) // chain)
+        steps = design.cost_of(Collective.ALLGATHER).steps
+        tries = _tries(question, steps, words // len(starts) // chain)
         best.update(_led_to(question, design.recipe, tries, rng, least))
     return list(dict.fromkeys(best.values()))
 
@@ -209,18 +217,21 @@ def _edit(base: Recipe, rows: tuple[Any, ...], wanted: int) -> Edited:
     return (Insert if base.num_nodes < wanted else Excise)(base, rows)
 
 
-def _tries(question: Question, design: Design, words: int) -> int:
+def _tries(question: Question, steps: int, words: int) -> int:
     """Edits of a node that may be tried."""
     nodes, width = question.num_nodes, max(_LEAST_WIDTH, question.degree)
-    steps = design.cost_of(Collective.ALLGATHER).steps
     a_try = (nodes * -(-nodes // 64) << width) * steps + nodes * _WORDS_A_TRY * width
     return max(_LEAST_TRIES, min(_MOST_TRIES, words // a_try))
 
 
-def _is_worth_a_try(design: Design) -> bool:
+def _has_few_steps(design: Design) -> bool:
     recipe, cost = design.recipe, design.cost_of(Collective.ALLGATHER)
-    least = bound(recipe.num_nodes, recipe.degree)
-    return cost.t_b <= least.t_b * _MAX_OVER_BOUND and cost.steps <= least.steps + _MAX_MORE_STEPS
+    return cost.steps <= bound(recipe.num_nodes, recipe.degree).steps + _MAX_MORE_STEPS
+
+
+def _is_close(design: Design) -> bool:
+    recipe, cost = design.recipe, design.cost_of(Collective.ALLGATHER)
+    return cost.t_b <= bound(recipe.num_nodes, recipe.degree).t_b * _MAX_OVER_BOUND
 
 
 def _promise(question: Question, design: Design) -> tuple[object, ...]:
@@ -249,6 +260,9 @@ _EDIT_WORDS, _SWAP_WORDS, _ANNEAL_WORDS = 2**9, 2**9, 2**8
 """Words of reach sets to look at for a unit of work: in all, and in every annealing."""
 _MAX_MOVES, _MOVES_A_NODE, _LEAST_MOVES = 2**16, 2**11, 32
 _SEEDS = 3
+_FAR, _UNANSWERED = Fraction(3, 50), Fraction(100)
+"""Above the bound: what late schedules are looked for on edited neighbours, and what has none."""
+_STEPS_LED_TO, _BASES, _LATE_STARTS, _LATE_EDIT_WORDS = 2, 5, 2, 2**12
 
 
 def filled(
@@ -266,7 +280,8 @@ def filled(
     is_large = question.num_nodes > MAX_STORED_NODES
     searches = [_affine, _edited, _late] if is_large else [*SEARCHES]
     for number, search in enumerate(searches):
-        steps = open_steps([*scored, *found], question, closely=search is _late)
+        closely = search in (_late, _late_on_neighbours)
+        steps = open_steps([*scored, *found], question, closely=closely)
         if not steps:
             continue
         tell_phase("searches between the fewest steps and the least t_b", number, len(searches))
@@ -309,7 +324,8 @@ def _edited(
     question: Question, scored: list[Design], near: list[Design], effort: Effort, _k: list[int]
 ) -> list[Recipe]:
     known = [design.cost_of(Collective.ALLGATHER) for design in scored]
-    return edited_recipes(question, near, effort.work * _EDIT_WORDS, effort.seed, known)
+    starts = [*filter(_is_close, near)]
+    return edited_recipes(question, starts, effort.work * _EDIT_WORDS, effort.seed, known)
 
 
 def _annealed(
@@ -353,7 +369,58 @@ def _late(
     return [*late_recipes(question, scored, effort, steps)]
 
 
-SEARCHES = (_affine, _edited, _annealed, _swapped, _late)
+def _late_on_neighbours(
+    question: Question, scored: list[Design], near: list[Design], effort: Effort, steps: list[int]
+) -> list[Recipe]:
+    """Items that arrive late on graphs of a few nodes more or less, where all else is far.
+
+    A graph with nodes put in or taken out is often a third above the bound, and its late schedule
+    within a tenth: what decides is that it has the steps.
+    """
+    if question.bidirectional:
+        return []
+    costs = [design.cost_of(Collective.ALLGATHER) for design in scored]
+    found: list[Recipe] = []
+    fewest = fewest_steps(question.num_nodes, question.degree)
+    for at_most in [one for one in steps if one > fewest][:_STEPS_LED_TO]:
+        known = _excess(question, costs, at_most)
+        if known <= _FAR:
+            continue
+        promise = {design: _promise_within(question, design, at_most) for design in near}
+        bases = [one for one in sorted(near, key=promise.__getitem__) if promise[one] < known]
+        edits: list[Edited] = []
+        for number, base in enumerate(within_steps(bases, at_most)[:_BASES]):
+            if len(edits) < _LATE_STARTS:
+                edits += _edited_within(question, base, at_most, effort, number)
+        found += late_within(question, edits, at_most, effort)
+    return found
+
+
+def _promise_within(question: Question, design: Design, at_most: int) -> Fraction:
+    nodes, cost = design.recipe.num_nodes, design.cost_of(Collective.ALLGATHER)
+    distance = Fraction(abs(nodes - question.num_nodes), 100)
+    return _excess(Question(nodes, question.degree), [cost], at_most) + distance
+
+
+def _edited_within(
+    question: Question, base: Recipe, at_most: int, effort: Effort, number: int
+) -> list[Edited]:
+    """The edit of a base with the least t_b in at most so many steps, if there is any."""
+    rng = np.random.default_rng((effort.seed, question.num_nodes, question.degree, number))
+    words = effort.work * _LATE_EDIT_WORDS // abs(base.num_nodes - question.num_nodes)
+    least = np.full(at_most + 1, _NEVER, dtype=np.int64)
+    led = _led_to(question, base, _tries(question, at_most, words), rng, least)
+    return [led[max(led)]] if led else []
+
+
+def _excess(question: Question, costs: list[Cost], at_most: int) -> Fraction:
+    """The least t_b in at most so many steps above its bound, as a share of it."""
+    least = least_t_b(question.num_nodes, question.degree, at_most)
+    within = [cost.t_b for cost in costs if cost.steps <= at_most]
+    return min(within) / least - 1 if least and within else _UNANSWERED
+
+
+SEARCHES = (_affine, _edited, _annealed, _swapped, _late, _late_on_neighbours)
 
 
 def _moves(question: Question, steps: int, words: int) -> int:

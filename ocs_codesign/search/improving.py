@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 
 PASS_WORK = 2**17
-"""Work of one pass for a question: half a second to two at a thousand nodes."""
-_MAX_STARTS = 6
+"""Work of one pass for a question: 10 to 20 seconds at a thousand nodes."""
+_MAX_STARTS = 60
 _MAX_START_TEXT = 1000
 """Longest text of a recipe of a neighbouring size that is edited: edits of edits grow."""
 _MAX_EXPANDED = 12

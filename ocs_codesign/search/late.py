@@ -29,6 +29,9 @@ from ocs_codesign.schedules.stepped.late import WHOLE_ITEMS
 from ocs_codesign.search.bases import MAX_SEARCHED_NODES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from fractions import Fraction
+
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.schedules.design import Design, Question
     from ocs_codesign.search.bases import Effort
@@ -55,20 +58,27 @@ def late_recipes(
     >>> late_recipes(Question(61, 4), known, Effort(), [4])
     [Late(AffineSpliced(61, 3, (0, 22, 24, 2)), 4, 1000000, 1)]
     """
+    nodes = question.num_nodes
+    starts = _STARTS_IF_LARGE if nodes > _LARGE else _STARTS
+    if nodes > MAX_SEARCHED_NODES:  # nothing is stored: there is more to search for
+        steps = steps[:_STEPS_BEYOND]
+    return [
+        late
+        for at_most in steps
+        for late in late_within(question, _graphs(scored, at_most)[:starts], at_most, effort)
+    ]
+
+
+def late_within(
+    question: Question, graphs: Sequence[Recipe], at_most: int, effort: Effort
+) -> list[Late]:
+    """Late schedules of at most so many steps on graphs that have their allgathers in them."""
     nodes, degree = question.num_nodes, question.degree
     if not (WHOLE_ITEMS <= nodes <= MAX_NODES and 2 <= degree <= MAX_SUBSET_WIDTH):
         return []
-    if not effort.work:
-        return []
     moves = min(default_moves(nodes), effort.work * _MOVES_A_UNIT)
-    starts = _STARTS_IF_LARGE if nodes > _LARGE else _STARTS
-    if nodes > MAX_SEARCHED_NODES:  # nothing is stored: there is more to search for
-        moves, steps = moves // _SHARE_BEYOND, steps[:_STEPS_BEYOND]
-    return [
-        _late(recipe, at_most, moves, effort.seed)
-        for at_most in steps
-        for recipe in _graphs(scored, at_most)[:starts]
-    ]
+    moves //= _SHARE_BEYOND if nodes > MAX_SEARCHED_NODES else 1
+    return [_late(graph, at_most, moves, effort.seed) for graph in graphs] if moves else []
 
 
 def _late(recipe: Recipe, steps: int, moves: int, seed: int) -> Late:
@@ -127,10 +137,17 @@ def led_on_recipes(question: Question) -> list[Recipe]:
 
 def _graphs(scored: list[Design], at_most: int) -> list[Recipe]:
     """Recipes whose graphs have their allgathers in so many steps, the least t_b first."""
-    within = [
-        (cost.t_b, cost.steps, number)
-        for number, design in enumerate(scored)
-        if (cost := design.cost_of(Collective.ALLGATHER)).steps <= at_most
-    ]
-    ranked = (scored[number].recipe for *_, number in sorted(within))
-    return list(dict.fromkeys(r.g if isinstance(r, Late) else r for r in ranked))
+
+    def rank(design: Design) -> tuple[Fraction, int]:
+        cost = design.cost_of(Collective.ALLGATHER)
+        return cost.t_b, cost.steps
+
+    return within_steps(sorted(scored, key=rank), at_most)
+
+
+def within_steps(ranked: Iterable[Design], at_most: int) -> list[Recipe]:
+    """The graphs of designs whose allgathers take at most so many steps, in their order."""
+    within = (
+        design.recipe for design in ranked if design.cost_of(Collective.ALLGATHER).steps <= at_most
+    )
+    return list(dict.fromkeys(r.g if isinstance(r, Late) else r for r in within))

@@ -184,7 +184,9 @@ class BiRing(Undirected):
 
     def loads(self) -> tuple[Fraction, ...]:
         """Two shards a step over d links, one in the last step of an even ring."""
-        return tuple(Fraction(count, self.d) for count in _nodes_at_distances(self.m)[1:])
+        counts = _nodes_at_distances(self.m)[1:]
+        loads = {count: Fraction(count, self.d) for count in set(counts)}  # two in a thousand
+        return tuple(loads[count] for count in counts)
 
 
 @final
