@@ -261,7 +261,7 @@ def test_what_is_lost_is_named():
 def test_circuits_anew():
     """A torus that is cut is better over other circuits, and the answer says which change."""
     torus = slice_of("4x4x8", V4)
-    found = survived(torus, "switch:2:0", anew=True, draws=20)
+    found = survived(torus, "switch:2:0", anew=True, draws=4)
     assert found.kept.value == Fraction(2048, 15)
     assert found.kept.bound_all <= found.anew.value < found.kept.value
     after = found.slice.circuits()
