@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -21,8 +21,9 @@ from ocs_codesign.core.networks.products import h100_rail
 from ocs_codesign.core.networks.registry import NETWORKS as BUILDERS
 from ocs_codesign.graphs.text import parse_network
 from ocs_codesign.schedules.compare import contest as contests
+from ocs_codesign.schedules.compare.choosing import of_least_t_b
 from ocs_codesign.schedules.compare.contest import Contest, most_algbw
-from ocs_codesign.schedules.compare.play import Entrant, play
+from ocs_codesign.schedules.compare.play import Entrant, clocked_t_b, play, timed_of
 from ocs_codesign.schedules.exchange.cuts import cut_bound
 from ocs_codesign.schedules.exchange.experts import KINDS, expert_counts
 from ocs_codesign.schedules.exchange.optimum import exchange_optimum
@@ -265,6 +266,46 @@ def test_the_scheduler_is_the_best_of_all():
     assert made.schedule.synchronous_cost().t_b <= ENOUGH * made.bound
     with pytest.raises(ValueError, match="sends are too many"):
         made_by("flow", Task(network.topology(), Collective.ALLTOALL, network=network, max_sends=9))
+
+
+def check_near_the_bound(network: Network, make) -> None:
+    """What is made without a message, with 1 us a link, from 16 MiB on."""
+    schedule = make(Task(network.topology(), Collective.ALLTOALL, network=network)).schedule
+    network, sizes = network.changed(latency=[1000] * network.num_links), (2**24, 2**30)
+    contest = Contest("", network, Collective.ALLTOALL, sizes, Fraction(10**9))
+    floor = contest.floor_s()
+    for time_s, size in zip(timed_of(contest, schedule)[0], sizes, strict=True):
+        assert time_s <= ENOUGH * floor.at(size)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a100(2)",
+        "boxes(3, 5, 30, 7)",
+        "leaf_spine(3, 3, 2, 4, 3)",
+        "fat_tree((4, 2, 2), (1, 2, 1), (9, 9, 20))",
+    ],
+)
+def test_parts_suffice_on_the_clock(text):
+    """In one part pieces meet on their way through switches: 1.08 to 1.40 times the bound."""
+    check_near_the_bound(parse_network(text), partial(made_by, "flow"))
+
+
+@pytest.mark.parametrize("seed", [5006, 5027, 5042])
+def test_the_default_is_near_the_bound_on_the_clock(seed):
+    """Also where another scheduler has the same t_b in fewer steps."""
+    check_near_the_bound(random_network(seed), of_least_t_b)
+
+
+@pytest.mark.parametrize("seed", [5006, 5014, 5043])
+def test_parts_are_the_fewest_that_are_near_on_the_clock(seed):
+    network = random_network(seed)
+    paths = exchange_paths(network)
+    parts, t_b = paths.parts_within(), float(paths.optimum.t_b)
+    assert parts > 1
+    near = [clocked_t_b(network, paths.schedule(p)) / t_b <= ENOUGH for p in (parts // 2, parts)]
+    assert near == [False, True]
 
 
 @pytest.mark.parametrize("text", NETWORKS)

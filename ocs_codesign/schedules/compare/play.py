@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.core.machines.intervals import Interval
+    from ocs_codesign.core.network import Network
     from ocs_codesign.schedules.simulate.transfers import Transfers
 
 
@@ -137,6 +138,25 @@ def _too_long(contest: Contest, num_hops: int) -> str | None:
 def timed_of(contest: Contest, plan: Schedule | Messages) -> Timed:
     """What a plan takes for every size."""
     return _timed(contest, plan, transfers_of(contest, plan, 1))
+
+
+_CLOCKED_BYTES = 2**30
+
+
+def clocked_t_b(network: Network, schedule: Schedule) -> float:
+    """What a schedule takes on the clock of comparisons, in M/B, where links have no latency.
+
+    >>> from ocs_codesign.core.collective import Collective
+    >>> from ocs_codesign.core.networks.builders import star
+    >>> network = star(4, 10)
+    >>> alltoall = Task(network.topology(), Collective.ALLTOALL, network=network)
+    >>> round(clocked_t_b(network, made_by("flow", alltoall).schedule), 6)
+    0.75
+    """
+    unit, none = Fraction(10**9), np.zeros(network.num_links, dtype=np.int64)
+    asked = schedule.collective, (_CLOCKED_BYTES,), unit
+    ((time_s,), *_) = timed_of(Contest("", network.changed(latency=none), *asked), schedule)
+    return float(time_s * network.host_bandwidth() * unit / _CLOCKED_BYTES)
 
 
 def _timed(contest: Contest, plan: Schedule | Messages, transfers: Transfers) -> Timed:

@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     )
 
 
-MAX_SENDS = 2**22
-"""Sends up to which parts are added."""
+MAX_SENDS, MAX_CLOCKED_SENDS = 2**22, 2**18
+"""Sends up to which parts are added for steps, and for the clock, which has to play them."""
 
 MAX_PARTS = 128
 ENOUGH = Fraction(51, 50)
-"""Times the optimum that a schedule in parts may take, if sends allow."""
+"""Times the optimum that a schedule in parts may take, by steps and by the clock."""
 
 _SLACK = 1e-7
 _OVER_A_SWITCH = 2.0**-10
@@ -108,12 +108,19 @@ class ExchangePaths:
         return float(sum(windows)) / num_parts
 
     def parts_within(self, over: Fraction = ENOUGH) -> int:
-        """The fewest parts, a power of 2, of at most ``over`` times the optimum, if sends allow."""
-        parts, enough = 1, float(self.optimum.value * over)
-        while (
-            self.time(parts) > enough
-            and 2 * parts * len(self.link) <= MAX_SENDS
-            and 2 * parts <= MAX_PARTS
+        """The fewest parts, a power of 2, of at most ``over`` times the optimum, if sends allow.
+
+        That is by steps, and among switches by the clock as well: no step shows what waits for
+        others on its way between two hosts.
+        """
+        from ocs_codesign.schedules.compare.play import clocked_t_b
+
+        parts, enough, t_b = 1, float(self.optimum.value * over), float(self.optimum.t_b * over)
+        most = MAX_CLOCKED_SENDS if self.network.num_nodes > self.network.num_hosts else 0
+        more = 2 * len(self.link)
+        while 2 * parts <= MAX_PARTS and (
+            (parts * more <= MAX_SENDS and self.time(parts) > enough)
+            or (parts * more <= most and clocked_t_b(self.network, self.schedule(parts)) > t_b)
         ):
             parts *= 2
         return parts
