@@ -18,11 +18,12 @@ from ocs_codesign.core.network import Network, shortest_routes
 from ocs_codesign.core.networks.builders import direct, star
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.faces.cli import main
-from ocs_codesign.graphs.text import as_recipe
+from ocs_codesign.graphs.text import as_recipe, parse_network
 from ocs_codesign.schedules.classic.conversion import schedule_of, schedule_through
 from ocs_codesign.schedules.classic.registry import CLASSIC
+from ocs_codesign.schedules.compare.play import clocked_t_b
 from ocs_codesign.schedules.forest.building import forests
-from ocs_codesign.schedules.forest.choice import contenders
+from ocs_codesign.schedules.forest.choice import NEAR_OPTIMUM, contenders, near_optimum
 from ocs_codesign.schedules.forest.optimum import optimum
 from ocs_codesign.schedules.forest.pipeline import Pipeline
 from ocs_codesign.verification.schedules import verify, verify_on
@@ -243,6 +244,26 @@ def test_the_choice_is_told(capsys, tmp_path):
         in told
     )
     assert "(sqrt(T_B) + sqrt((H - 1) alpha))^2" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "collective"),
+    [
+        ("leaf_spine(2, 3, 2, 4, 3)", "allgather"),
+        ("fat_tree((2, 2, 2), (1, 2, 2), 10)", "allgather"),
+        ("boxes(4, 4, 100, 10, outer=2)", "reduce-scatter"),
+    ],
+)
+def test_parts_are_enough_on_the_clock_too(text, collective):
+    """Half of them are by steps, and take 1.11 to 1.17 times what many do."""
+    network = parse_network(text)
+    pipeline, parts = near_optimum(optimum(network, collective), Collective(collective))
+    few, enough = (
+        clocked_t_b(network, pipeline.schedule(num)) / pipeline.steady_state_t_b
+        for num in (parts // 2, parts)
+    )
+    assert pipeline.cost(parts // 2).t_b <= NEAR_OPTIMUM * pipeline.steady_state_t_b
+    assert enough <= NEAR_OPTIMUM < few
 
 
 @pytest.mark.parametrize(

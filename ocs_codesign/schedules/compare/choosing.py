@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ocs_codesign.core.progress import counted
 from ocs_codesign.schedules.compare.comparison import Comparison
 from ocs_codesign.schedules.compare.play import (
+    MAX_CLOCKED_SENDS,
     Entrant,
     check_making,
     clocked_t_b,
@@ -14,7 +15,7 @@ from ocs_codesign.schedules.compare.play import (
     made,
     play,
 )
-from ocs_codesign.schedules.exchange.paths import ENOUGH, MAX_CLOCKED_SENDS
+from ocs_codesign.schedules.exchange.paths import ENOUGH
 from ocs_codesign.schedules.registry import SCHEDULERS, Made, made_by
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     )
 
 
-MAX_SENDS, MAX_CLOCKED_SENDS = 2**22, 2**18
-"""Sends up to which parts are added for steps, and for the clock, which has to play them."""
+MAX_SENDS = 2**22
+"""Sends up to which parts are added for steps."""
 
 MAX_PARTS = 128
 ENOUGH = Fraction(51, 50)
@@ -113,17 +113,13 @@ class ExchangePaths:
         That is by steps, and among switches by the clock as well: no step shows what waits for
         others on its way between two hosts.
         """
-        from ocs_codesign.schedules.compare.play import clocked_t_b
+        from ocs_codesign.schedules.compare.play import fewest_parts
 
-        parts, enough, t_b = 1, float(self.optimum.value * over), float(self.optimum.t_b * over)
-        most = MAX_CLOCKED_SENDS if self.network.num_nodes > self.network.num_hosts else 0
-        more = 2 * len(self.link)
-        while 2 * parts <= MAX_PARTS and (
-            (parts * more <= MAX_SENDS and self.time(parts) > enough)
-            or (parts * more <= most and clocked_t_b(self.network, self.schedule(parts)) > t_b)
-        ):
-            parts *= 2
-        return parts
+        enough = float(self.optimum.value * over)
+        return fewest_parts(
+            *(self.network, len(self.link), self.schedule, lambda num: self.time(num) <= enough),
+            *(float(self.optimum.t_b * over), MAX_SENDS, MAX_PARTS),
+        )
 
     @cached_property
     def _chunks(self) -> tuple[int, NDArray[np.int64]]:

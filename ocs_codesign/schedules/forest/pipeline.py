@@ -206,16 +206,16 @@ class Pipeline:
     def parts_within(self, over: Fraction) -> int:
         """The fewest parts, a power of 2, with which t_b is at most ``over`` times that of many.
 
-        Fewer where that takes more than MAX_SENDS.
+        That is by steps, and among switches by the clock as well, but for an allreduce: where its
+        halves meet, finer parts gain little. Fewer where that takes more than MAX_SENDS.
         """
-        parts = 1
-        while (
-            self.cost(parts).t_b > over * self.steady_state_t_b
-            and 2 * parts * len(self.link) <= MAX_SENDS
-            and 2 * parts <= MAX_PARTS
-        ):
-            parts *= 2
-        return parts
+        from ocs_codesign.schedules.compare.play import fewest_parts
+
+        t_b, most = over * self.steady_state_t_b, min(MAX_PARTS, MAX_CHUNKS // self.num_chunks(1))
+        return fewest_parts(
+            *(self.network, len(self.link), self.schedule, lambda num: self.cost(num).t_b <= t_b),
+            *(None if self.collective.name == "allreduce" else float(t_b), MAX_SENDS, most),
+        )
 
     def schedule(self, num_parts: int, topology: TopologyLike | None = None) -> Schedule:
         """The schedule in so many parts, on a topology that has the network's links or on its own.
