@@ -16,7 +16,7 @@ LINES = {
     "core": 12_090,
     "graphs": 4_338,
     "verification": 3_506,
-    "schedules": 23_890,
+    "schedules": 23_913,
     "search": 8_561,
     "circuits": 9_160,
     "fabric": 18_109,
@@ -26,7 +26,7 @@ LINES = {
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 65_264
+MAX_LINES_OF_TESTS = 65_265
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

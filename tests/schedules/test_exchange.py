@@ -23,13 +23,14 @@ from ocs_codesign.graphs.text import parse_network
 from ocs_codesign.schedules.compare import contest as contests
 from ocs_codesign.schedules.compare.choosing import of_least_t_b
 from ocs_codesign.schedules.compare.contest import Contest, most_algbw
-from ocs_codesign.schedules.compare.play import Entrant, clocked_t_b, play, timed_of
+from ocs_codesign.schedules.compare.play import Entrant, play, timed_of
 from ocs_codesign.schedules.exchange.cuts import cut_bound
 from ocs_codesign.schedules.exchange.experts import KINDS, expert_counts
 from ocs_codesign.schedules.exchange.optimum import exchange_optimum
 from ocs_codesign.schedules.exchange.paths import ENOUGH, exchange_paths
 from ocs_codesign.schedules.exchange.program import exchange_of, price_bound
 from ocs_codesign.schedules.registry import Task, made_by
+from ocs_codesign.schedules.simulate.clocked import clocked_t_b
 from ocs_codesign.verification.schedules import verify_on
 
 CASES = json.loads((DATA / "alltoall_any.json").read_text())["cases"]

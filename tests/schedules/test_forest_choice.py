@@ -21,11 +21,11 @@ from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.text import as_recipe, parse_network
 from ocs_codesign.schedules.classic.conversion import schedule_of, schedule_through
 from ocs_codesign.schedules.classic.registry import CLASSIC
-from ocs_codesign.schedules.compare.play import clocked_t_b
 from ocs_codesign.schedules.forest.building import forests
 from ocs_codesign.schedules.forest.choice import NEAR_OPTIMUM, contenders, near_optimum
 from ocs_codesign.schedules.forest.optimum import optimum
 from ocs_codesign.schedules.forest.pipeline import Pipeline
+from ocs_codesign.schedules.simulate.clocked import clocked_t_b
 from ocs_codesign.verification.schedules import verify, verify_on
 
 AG = Collective.ALLGATHER

@@ -6,17 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.core.progress import counted
 from ocs_codesign.schedules.compare.comparison import Comparison
-from ocs_codesign.schedules.compare.play import (
-    MAX_CLOCKED_SENDS,
-    Entrant,
-    check_making,
-    clocked_t_b,
-    entrants,
-    made,
-    play,
-)
+from ocs_codesign.schedules.compare.play import Entrant, check_making, entrants, made, play
 from ocs_codesign.schedules.exchange.paths import ENOUGH
 from ocs_codesign.schedules.registry import SCHEDULERS, Made, made_by
+from ocs_codesign.schedules.simulate.clocked import MAX_CLOCKED_SENDS, clocked_t_b
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,8 @@ from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.components import connected
 from ocs_codesign.core.demand import MOVE, demands_of
 from ocs_codesign.core.networks.aggregation_trees import with_aggregation
-from ocs_codesign.schedules.simulate.transfers import TimingRules, with_fine_ticks
+from ocs_codesign.schedules.simulate.clocked import usual_rules
+from ocs_codesign.schedules.simulate.transfers import with_fine_ticks
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ocs_codesign.core.networks.aggregation import AggregationProfile
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.schedules.simulate.machine_clock import MachineClock, ProtocolClock
+    from ocs_codesign.schedules.simulate.transfers import TimingRules
 
 
 # What no schedule on a network is faster than, whoever makes it.
@@ -264,10 +266,8 @@ class Contest:
 
     @property
     def rules(self) -> TimingRules:
-        """The clock: latency flies, links are queues, switches pass on at once."""
-        return TimingRules(
-            unit_Bps=self.unit_Bps, pipelined=True, cut_through=self.has_switches, rounds_up=True
-        )
+        """The usual clock, in the contest's unit of bandwidth."""
+        return usual_rules(self.unit_Bps, has_switches=self.has_switches)
 
     def protocols(self) -> tuple[ProtocolClock, ...]:
         """The clocks of the machine's protocols, none without a machine."""

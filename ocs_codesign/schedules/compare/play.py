@@ -20,11 +20,10 @@ from ocs_codesign.schedules.forest.pipeline import MAX_SENDS
 from ocs_codesign.schedules.registry import SCHEDULERS, Made, Task, made_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.core.machines.intervals import Interval
-    from ocs_codesign.core.network import Network
     from ocs_codesign.schedules.simulate.transfers import Transfers
 
 
@@ -138,59 +137,6 @@ def _too_long(contest: Contest, num_hops: int) -> str | None:
 def timed_of(contest: Contest, plan: Schedule | Messages) -> Timed:
     """What a plan takes for every size."""
     return _timed(contest, plan, transfers_of(contest, plan, 1))
-
-
-MAX_CLOCKED_SENDS = 2**18
-"""Sends of a schedule that is played while it is made: less than a second's work."""
-
-_CLOCKED_BYTES = 2**30
-_WORTHWHILE = 3 / 4
-
-
-def clocked_t_b(network: Network, schedule: Schedule) -> float:
-    """What a schedule takes on the clock of comparisons, in M/B, where links have no latency.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> network = star(4, 10)
-    >>> alltoall = Task(network.topology(), Collective.ALLTOALL, network=network)
-    >>> round(clocked_t_b(network, made_by("flow", alltoall).schedule), 6)
-    0.75
-    """
-    unit, none = Fraction(10**9), np.zeros(network.num_links, dtype=np.int64)
-    asked = schedule.collective, (_CLOCKED_BYTES,), unit
-    ((time_s,), *_) = timed_of(Contest("", network.changed(latency=none), *asked), schedule)
-    return float(time_s * network.host_bandwidth() * unit / _CLOCKED_BYTES)
-
-
-def fewest_parts(
-    network: Network,
-    num_sends: int,
-    schedule: Callable[[int], Schedule],
-    is_near: Callable[[int], bool],
-    t_b: float | None,
-    max_sends: int,
-    max_parts: int,
-) -> int:
-    """The fewest parts, a power of 2, that are near by steps and take at most ``t_b`` by the clock.
-
-    The clock is asked if there is a ``t_b``, among switches, where no step shows what waits for
-    others between two hosts, and up to MAX_CLOCKED_SENDS, one part having ``num_sends``. It ends
-    where twice the parts leave more than _WORTHWHILE of what is above ``t_b``.
-    """
-    parts = 1
-    while 2 * parts <= min(max_parts, max_sends // num_sends) and not is_near(parts):
-        parts *= 2
-    most = min(max_parts, MAX_CLOCKED_SENDS // num_sends)
-    if t_b is None or network.num_nodes == network.num_hosts or 2 * parts > most:
-        return parts
-    above = clocked_t_b(network, schedule(parts)) - t_b
-    while above > 0 and 2 * parts <= most:
-        left = clocked_t_b(network, schedule(2 * parts)) - t_b
-        if left > _WORTHWHILE * above:
-            break
-        parts, above = 2 * parts, left
-    return parts
 
 
 def _timed(contest: Contest, plan: Schedule | Messages, transfers: Transfers) -> Timed:

@@ -22,6 +22,7 @@ from ocs_codesign.schedules.exchange.optimum import (
 )
 from ocs_codesign.schedules.exchange.path_kernels import take_apart
 from ocs_codesign.schedules.exchange.refinement_kernels import row_colours
+from ocs_codesign.schedules.simulate.clocked import fewest_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -113,8 +114,6 @@ class ExchangePaths:
         That is by steps, and among switches by the clock as well: no step shows what waits for
         others on its way between two hosts.
         """
-        from ocs_codesign.schedules.compare.play import fewest_parts
-
         enough = float(self.optimum.value * over)
         return fewest_parts(
             *(self.network, len(self.link), self.schedule, lambda num: self.time(num) <= enough),

@@ -31,6 +31,7 @@ from ocs_codesign.schedules.forest.shares import (
     mixed_spanning,
 )
 from ocs_codesign.schedules.forest.task import group_tasks
+from ocs_codesign.schedules.simulate.clocked import fewest_parts
 from ocs_codesign.verification.forests import check_forests
 
 if TYPE_CHECKING:
@@ -209,8 +210,6 @@ class Pipeline:
         That is by steps, and among switches by the clock as well, but for an allreduce: where its
         halves meet, finer parts gain little. Fewer where that takes more than MAX_SENDS.
         """
-        from ocs_codesign.schedules.compare.play import fewest_parts
-
         t_b, most = over * self.steady_state_t_b, min(MAX_PARTS, MAX_CHUNKS // self.num_chunks(1))
         return fewest_parts(
             *(self.network, len(self.link), self.schedule, lambda num: self.cost(num).t_b <= t_b),
