@@ -151,10 +151,10 @@ class TestLinearContract:
         if solution.status is Status.TIME_LIMIT and solution.bound is not None:
             assert solution.bound <= 77 / 3 + 1e-6
 
-    def test_more_threads_and_then_one(self, solver, method):
+    def test_more_threads_and_then_one_without_presolve(self, solver, method):
         one = all_to_all(DeBruijn(2, 3).topology())
         for threads in (1, 2, 1):
-            options = Options(method, threads=threads)
+            options = Options(method, threads=threads, presolve=threads > 1)
             assert solve(one, solver, options).objective == pytest.approx(9, rel=1e-5)
 
     def test_from_where_another_ended(self, solver, method):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 
@@ -15,6 +16,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
 from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.lp import Options
 from ocs_codesign.core.network import Network, direct_routes
 from ocs_codesign.core.networks.builders import damaged, star
 from ocs_codesign.core.networks.products import h100_rail
@@ -26,7 +28,11 @@ from ocs_codesign.schedules.compare.contest import Contest, most_algbw
 from ocs_codesign.schedules.compare.play import Entrant, play, timed_of
 from ocs_codesign.schedules.exchange.cuts import cut_bound
 from ocs_codesign.schedules.exchange.experts import KINDS, expert_counts
-from ocs_codesign.schedules.exchange.optimum import exchange_optimum
+from ocs_codesign.schedules.exchange.optimum import (
+    exchange_optimum,
+    program_options,
+    solved_exchange,
+)
 from ocs_codesign.schedules.exchange.paths import ENOUGH, exchange_paths
 from ocs_codesign.schedules.exchange.program import exchange_of, price_bound
 from ocs_codesign.schedules.registry import Task, made_by
@@ -257,6 +263,19 @@ def test_damage_is_no_other_question():
     assert found.value > exchange_optimum(h100_rail(4)).value
     schedule = exchange_paths(network).schedule(1)
     assert verify_on(direct_routes(schedule.topology, network), schedule).witness is None
+
+
+def test_large_programs_go_without_presolve(monkeypatch):
+    network = damaged(h100_rail(2), ("h3-s5",))
+    demand = expert_counts("zipf", experts=16, top_k=4, ranks=16, tokens=32)
+    found = solved_exchange(network, demand)
+    assert program_options(found.small.program, Options()) == Options()
+    monkeypatch.setattr("ocs_codesign.schedules.exchange.optimum.MAX_SIMPLEX_COLUMNS", 0)
+    quick = program_options(found.small.program, Options())
+    monkeypatch.setattr("ocs_codesign.schedules.exchange.optimum.MAX_PRESOLVED_COLUMNS", 0)
+    assert program_options(found.small.program, Options()) == replace(quick, presolve=False)
+    plain = solved_exchange(network, demand).optimum
+    assert plain.value == plain.bound == found.optimum.value
 
 
 def test_the_scheduler_is_the_best_of_all():

@@ -156,6 +156,8 @@ def _silent_class() -> Any:
 def _settings(engine: _Engine, options: Options) -> list[tuple[str, Any]]:
     settings: list[tuple[str, Any]] = [("threads", options.threads), *engine.settings]
     settings.append(("small_matrix_value", 1e-12))  # by default entries of 1e-9 vanish
+    if not options.presolve:
+        settings.append(("presolve", "off"))
     if options.time_limit_s is not None:
         settings.append(("time_limit", options.time_limit_s))
     if options.tolerance is not None:

@@ -129,7 +129,8 @@ class Options:
     so many nodes: unlike a time limit, at the same point on every machine. ``solver`` names the one
     that solves, ``fallback`` another for where it cannot take the program because of its licence or
     an option. ``start`` is the basis of a program with the same columns and the first of the rows:
-    where the simplex method of HiGHS begins, which saves it time; others do without.
+    where the simplex method of HiGHS begins, which saves it time; others do without. Without
+    ``presolve`` HiGHS takes a program as it stands; others do as they like.
     A solver that cannot honour an option says so with Status.REFUSED. Raises ValueError for what no
     solver could honour.
 
@@ -146,6 +147,7 @@ class Options:
     solver: str = HIGHS
     fallback: str | None = None
     start: Basis | None = field(default=None, compare=False, repr=False)
+    presolve: bool = True
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
