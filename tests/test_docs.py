@@ -6,6 +6,7 @@ import re
 import subprocess
 import tomllib
 from contextlib import chdir, redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
 
@@ -67,6 +68,7 @@ def test_commands_work_and_print_what_is_shown(page, tmp_path):
         assert text in python or [line for line in shown if line not in printed] == []
 
 
+@cache
 def python_output(page: Path) -> list[str]:
     """What the Python blocks of a page print, each in what the ones before left."""
     code = [text for _, text in blocks(page, "python")]
