@@ -10,6 +10,7 @@ Imase and Itoh are among them whose loops are spliced.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import gcd
 from typing import TYPE_CHECKING
@@ -55,8 +56,8 @@ def late_recipes(
     >>> from ocs_codesign.schedules.design import Question, measure
     >>> from ocs_codesign.search.bases import Effort
     >>> known = [measure("AffineSpliced(61, 3, (0, 22, 24, 2))", "allreduce")]
-    >>> late_recipes(Question(61, 4), known, Effort(), [4])
-    [Late(AffineSpliced(61, 3, (0, 22, 24, 2)), 4, 1000000, 1)]
+    >>> late_recipes(Question(61, 4), known, Effort(), [5])
+    [Late(AffineSpliced(61, 3, (0, 22, 24, 2)), 5, 1000000, 1)]
     """
     nodes = question.num_nodes
     starts = _STARTS_IF_LARGE if nodes > _LARGE else _STARTS
@@ -78,15 +79,24 @@ def late_within(
         return []
     moves = min(default_moves(nodes), effort.work * _MOVES_A_UNIT)
     moves //= _SHARE_BEYOND if nodes > MAX_SEARCHED_NODES else 1
-    return [_late(graph, at_most, moves, effort.seed) for graph in graphs] if moves else []
+    if not moves:
+        return []
+    return [late for graph in graphs for late in _late(graph, at_most, moves, effort.seed)]
 
 
-def _late(recipe: Recipe, steps: int, moves: int, seed: int) -> Late:
-    """With arrivals as alike as nodes, where the graph declares that many are."""
-    symmetry = recipe.topology().symmetry
+def _late(recipe: Recipe, steps: int, moves: int, seed: int) -> list[Late]:
+    """With arrivals as alike as nodes, where the graph declares that many are.
+
+    In as many steps as the diameter, where balls grow like trees, by all sets of in-links too.
+    """
+    topology = recipe.topology()
+    symmetry = topology.symmetry
     if symmetry is None or _ALIKE * len(symmetry.representatives()) > recipe.num_nodes:
-        return Late(recipe, steps, moves, seed)
-    return Late(recipe, steps, min(moves, _MOVES_IF_ALIKE), seed, 1)
+        late = Late(recipe, steps, moves, seed)
+    else:
+        late = Late(recipe, steps, min(moves, _MOVES_IF_ALIKE), seed, 1)
+    is_tight = topology.diameter() == steps
+    return [late, replace(late, all_sets=1)] if is_tight else [late]
 
 
 def spliced_recipes(question: Question, steps: list[int]) -> list[AffineSpliced]:

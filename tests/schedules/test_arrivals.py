@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ocs_codesign.core.bounds import bound, fewest_steps, topology_bound
 from ocs_codesign.core.collective import Collective
-from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.cost import Cost, total
 from ocs_codesign.core.topology import Topology, in_neighbours
 from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.expansions.late import Late
@@ -273,7 +273,7 @@ def test_links_in_pairs_need_one_search():
 
 def test_the_finder_ends_with_late_schedules():
     question, known = Question(61, 4), [measure(SIXTY_ONE, "allreduce")]
-    (late,) = late_recipes(question, known, Effort(), [4])
+    late, _ = late_recipes(question, known, Effort(), [4])
     assert late.predict().t_b == Fraction(62, 61)
     assert late in _late(question, known, [], Effort(), [4])
 
@@ -341,6 +341,22 @@ def test_refusals(arguments, sentence):
     text, *limits = arguments
     with pytest.raises(ValueError, match=sentence):
         late_arrivals(parse(text).topology(), *limits)
+
+
+def test_in_the_diameter_moves_count_that_unload_any_links():
+    """On a tree all links into a node are as busy: BFB's is all that single moves find."""
+    recipe = parse("AffineSpliced(131, 5, (0, 1, 2, 3, 4))")
+    graph = recipe.topology()
+    assert graph.diameter() == 4
+    plain, better = (
+        late_arrivals(graph, 4, 200_000, all_sets=way).loads() for way in (False, True)
+    )
+    assert plain == bfb_loads(graph)
+    assert graph.t_b(total(better)) == Late(recipe, 4, 200_000, 1, 0, 1).predict().t_b
+    assert sum(better) < sum(plain) * Fraction(96, 100)
+    assert better[-1] >= plain[-1]  # what comes last can come no other way
+    found = late_recipes(Question(131, 5), [measure(recipe, "allreduce")], Effort(), [4])
+    assert [late.all_sets for late in found] == [0, 1]
 
 
 def test_items_of_a_graph_without_symmetry_are_not_alike():

@@ -30,7 +30,8 @@ class Late(Unary):
     same number of steps the busiest links often carry less than those of BFB. The search is of
     ``seed`` and counts in moves, so the recipe says all that is needed to make the schedule again.
     Where ``alike`` is 1, the symmetry that G declares holds for the arrivals too, and the search is
-    of one item an orbit.
+    of one item an orbit. Where ``all_sets`` is 1, it counts what any in-links of a node carry, not
+    only the busiest.
 
     >>> from ocs_codesign.graphs.families.affine import AffineSpliced
     >>> ring = AffineSpliced(61, 3, (0, 22, 24, 2))
@@ -43,6 +44,7 @@ class Late(Unary):
     moves: int
     seed: int
     alike: int = 0
+    all_sets: int = 0
 
     is_operator = False
     samples = (
@@ -52,6 +54,7 @@ class Late(Unary):
         "ModifiedDeBruijn(2, 3), 4, 2000, 1",
         "Excise(Line(Complete(4)), ((5, (2, 1, 0)),)), 3, 1000, 0",
         "Line(Cayley(Dihedral(4), ((1, 0), (0, 1)))), 6, 500, 1, 1",
+        "DirectedCirculant(8, (1, 3)), 3, 100, 7, 0, 1",
     )
 
     @property
@@ -60,12 +63,14 @@ class Late(Unary):
         size(self.moves, "moves", 0, MAX_MOVES)
         size(self.seed, "seed", 0)
         size(self.alike, "alike", 0, 1)
+        size(self.all_sets, "all_sets", 0, 1)
         size(self.g.shape.num_nodes, "the number of nodes of a late schedule", 2, MAX_NODES)
         return self.g.shape
 
     def arguments(self) -> tuple[Any, ...]:
-        """Without the last where it is 0."""
-        return (self.g, self.steps, self.moves, self.seed, *(self.alike,) * self.alike)
+        """Without the last where they are 0."""
+        ways = (self.alike, self.all_sets) if self.all_sets else (self.alike,) * self.alike
+        return (self.g, self.steps, self.moves, self.seed, *ways)
 
     def build(self) -> Topology:
         return self.g.topology()
@@ -81,7 +86,7 @@ class Late(Unary):
         return schedule
 
     def _arrivals(self, transposed: bool) -> Any:
-        limits = self.steps, self.moves, self.seed, bool(self.alike)
+        limits = self.steps, self.moves, self.seed, bool(self.alike), bool(self.all_sets)
         return provided("late arrivals")(self.g, transposed, *limits)
 
     def label(self) -> str:

@@ -16,9 +16,10 @@ MODULUS = 2**31 - 1
 _FACTOR = 48271
 """Those of the minimal standard generator: its products fit 64 bits and wrap nowhere."""
 
-VIOLATED, TOTAL, RANDOM, LOGGED = 0, 1, 2, 3
+VIOLATED, TOTAL, RANDOM, LOGGED, ALL_SETS, SURPLUS = 0, 1, 2, 3, 4, 5
 """Places in ``state``: how many cells are above their target, by how much in all, the generator,
-and how many moves are in the log."""
+how many moves are in the log, and, where all sets of in-links count, 1 and by how much all of them
+are above their targets."""
 
 PATIENCE, MIN_PATIENT = 20, 32
 """Tries in vain, a row, and rows at least, before a profile of targets is given up."""
@@ -84,14 +85,27 @@ def worst_of(inside, weight):
     return worst
 
 
+def surplus_of(inside, weight, most):
+    """What all sets of in-links carry above a target, whichever is the busiest."""
+    surplus = 0
+    for links in range(1, len(inside)):
+        surplus += max(0, inside[links] * weight[links] - most)
+    return surplus
+
+
 def renew(columns, orbit, step):
     """Reckon one cell's load again, and what it is above its target by."""
     state, place, violated = columns.state, columns.place, columns.violated
     cell = orbit * len(columns.target) + step
     before = columns.load[orbit, step]
-    now = load_of(columns.inside[orbit, step], columns.weight[orbit])
+    inside, weight = columns.inside[orbit, step], columns.weight[orbit]
+    now = load_of(inside, weight)
     columns.load[orbit, step] = now
     most = columns.target[step]
+    if state[ALL_SETS]:
+        surplus = surplus_of(inside, weight, most) if now > most else 0
+        state[SURPLUS] += surplus - columns.surplus[orbit, step]
+        columns.surplus[orbit, step] = surplus
     state[TOTAL] += max(0, now - most) - max(0, before - most)
     if now > most and place[cell] < 0:
         place[cell] = state[VIOLATED]
@@ -109,12 +123,18 @@ def list_violated(columns):
     """The cells above their targets, all anew."""
     state, place, violated = columns.state, columns.place, columns.violated
     nodes, steps = columns.load.shape
-    state[VIOLATED], state[TOTAL] = 0, 0
+    state[VIOLATED], state[TOTAL], state[SURPLUS] = 0, 0, 0
     for node in range(nodes):
         for step in range(steps):
-            cell = node * steps + step
-            above = columns.load[node, step] - columns.target[step]
+            cell, most = node * steps + step, columns.target[step]
+            above = columns.load[node, step] - most
             place[cell] = -1
+            if state[ALL_SETS]:
+                surplus = 0
+                if above > 0:
+                    surplus = surplus_of(columns.inside[node, step], columns.weight[node], most)
+                state[SURPLUS] += surplus
+                columns.surplus[node, step] = surplus
             if above > 0:
                 place[cell] = state[VIOLATED]
                 violated[state[VIOLATED]] = cell
@@ -187,7 +207,11 @@ def member(columns, orbit, step, links):
 
 
 def attempt(columns):
-    """Try one move on a random cell above its target; kept if no worse, seldom if only as good."""
+    """Try one move on a random cell above its target; kept if no worse, seldom if only as good.
+
+    Where many sets of in-links of a cell are as busy, as on a tree, no single move lowers its load:
+    where all sets count, of moves that leave it those are kept that unload some.
+    """
     state, near, log = columns.state, columns.near, columns.log
     cell = columns.violated[draw(state, state[VIOLATED])]
     orbit, step = cell // len(columns.target), cell % len(columns.target) + 1
@@ -209,8 +233,10 @@ def attempt(columns):
     if not may_arrive(columns, source, node, to):
         return
     total, before = state[TOTAL], columns.arrival[source, node]
+    surplus = state[SURPLUS]
     arrive(columns, source, node, to)
-    if state[TOTAL] > total or (state[TOTAL] == total and draw(state, 8)):
+    is_as_good = state[TOTAL] == total and not state[SURPLUS] < surplus
+    if state[TOTAL] > total or (is_as_good and draw(state, 8)):
         arrive(columns, source, node, before)
     else:
         log[state[LOGGED], 0], log[state[LOGGED], 1] = source, node
@@ -222,15 +248,16 @@ def repaired(columns, left):
     """Moves until no cell is above its target; those that are left, and whether none is."""
     state = columns.state
     patience = PATIENCE * max(MIN_PATIENT, len(columns.arrival))
-    least, vain = state[TOTAL], 0
+    least, least_surplus, vain = state[TOTAL], state[SURPLUS], 0
     state[LOGGED] = 0
     while state[TOTAL] > 0:
         if left <= 0 or vain > patience or state[LOGGED] >= len(columns.log):
             break
         left -= 1
         attempt(columns)
-        if state[TOTAL] * 100 < least * 97:
-            least, vain = state[TOTAL], 0
+        if state[TOTAL] * 100 < least * 97 or state[SURPLUS] * 100 < least_surplus * 97:
+            least, least_surplus = min(least, state[TOTAL]), min(least_surplus, state[SURPLUS])
+            vain = 0
         else:
             vain += 1
     return left, state[TOTAL] == 0

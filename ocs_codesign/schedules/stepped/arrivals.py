@@ -127,6 +127,7 @@ class Columns(NamedTuple):
     near: NDArray[np.int32]
     inside: NDArray[np.int32]
     load: NDArray[np.int64]
+    surplus: NDArray[np.int64]
     weight: NDArray[np.int64]
     target: NDArray[np.int64]
     out_start: NDArray[np.int64]
@@ -149,11 +150,14 @@ def late_arrivals(
     seed: int = 1,
     *,
     alike: bool = False,
+    all_sets: bool = False,
 ) -> ArrivalSteps:
     """Arrivals in at most so many steps whose loads have a small sum, by a search of so many moves.
 
     At worst those of BFB. ``moves`` are ``default_moves`` unless given. With ``alike`` the symmetry
-    that the topology declares holds for the arrivals too, and a search takes that much less. Raises
+    that the topology declares holds for the arrivals too, and a search takes that much less. With
+    ``all_sets`` a move counts that unloads any in-links, not only the busiest of a node, which
+    finds more where many are as busy: in as many steps as the diameter above all. Raises
     ValueError for fewer steps than the diameter, fewer than two nodes or more than MAX_NODES, a
     topology that is not strongly connected or has no symmetry where one is asked for, or more than
     MAX_SUBSET_WIDTH in-neighbours of a node.
@@ -172,6 +176,7 @@ def late_arrivals(
     if moves < 0:
         raise ValueError(f"moves are {moves}: they must be 0 or more")
     columns = _columns(topology, near, num_steps, seed, orbits)
+    columns.state[arrival_kernels.ALL_SETS] = all_sets
     least = int((topology.num_nodes - 1) * columns.weight[:, -1].max())
     for_work(arrival_kernels.fill, columns.arrival.size)(columns)
     columns.target[:] = columns.load.max(axis=0)
@@ -231,12 +236,13 @@ def _columns(
         near,
         np.zeros((*cells, sets), dtype=np.int32),
         np.zeros(cells, dtype=np.int64),
+        np.zeros(cells, dtype=np.int64),
         np.where(speed > 0, unit // np.maximum(speed, 1), 0),
         np.zeros(num_steps, dtype=np.int64),
         start.astype(np.int64),
         head[order].astype(np.int32),
         column[order].astype(np.int32),
-        np.array([0, 0, 1 + seed * 7919 % (arrival_kernels.MODULUS - 1), 0], dtype=np.int64),
+        np.array([0, 0, 1 + seed * 7919 % (arrival_kernels.MODULUS - 1), 0, 0, 0], dtype=np.int64),
         np.full(len(orbits.home) * num_steps, -1, dtype=np.int32),
         np.zeros(len(orbits.home) * num_steps, dtype=np.int32),
         np.zeros((_LOG_ROWS, 3), dtype=np.int32),
@@ -250,7 +256,13 @@ _REMEMBERED = 4
 
 @lru_cache(maxsize=_REMEMBERED)
 def late_of_recipe(
-    recipe: Any, transposed: bool, num_steps: int, moves: int, seed: int, alike: bool
+    recipe: Any,
+    transposed: bool,
+    num_steps: int,
+    moves: int,
+    seed: int,
+    alike: bool,
+    all_sets: bool,
 ) -> ArrivalSteps:
     """The arrivals of a recipe's graph or of its transpose, remembered: costs and schedules ask.
 
@@ -258,8 +270,9 @@ def late_of_recipe(
     """
     topology = recipe.topology()
     if not transposed:
-        return late_arrivals(topology, num_steps, moves, seed, alike=alike)
+        return late_arrivals(topology, num_steps, moves, seed, alike=alike, all_sets=all_sets)
+    back = topology.transpose()
     if recipe.bidirectional:
-        forward = late_of_recipe(recipe, False, num_steps, moves, seed, alike)
-        return ArrivalSteps(topology.transpose(), forward.step)
-    return late_arrivals(topology.transpose(), num_steps, moves, seed, alike=alike)
+        forward = late_of_recipe(recipe, False, num_steps, moves, seed, alike, all_sets)
+        return ArrivalSteps(back, forward.step)
+    return late_arrivals(back, num_steps, moves, seed, alike=alike, all_sets=all_sets)

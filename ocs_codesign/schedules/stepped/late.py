@@ -456,8 +456,9 @@ def _allgather(
     if plain.synchronous_cost().t_b == least:
         return plain, least
     if topology.num_nodes >= WHOLE_ITEMS:
-        late = late_arrivals(topology, num_steps).schedule(max_chunks)
-        best = min(plain, late, key=_rank)
+        ways = (False, True) if num_steps == topology.diameter() else (False,)
+        late = [late_arrivals(topology, num_steps, all_sets=way) for way in ways]
+        best = min(plain, *(table.schedule(max_chunks) for table in late), key=_rank)
         if best.synchronous_cost().t_b > least:
             least = max(least, _bound_of_orbits(topology, num_steps, options))
         return best, least
