@@ -19,7 +19,7 @@ LINES = {
     "schedules": 23_958,
     "search": 8_571,
     "circuits": 9_160,
-    "fabric": 18_109,
+    "fabric": 18_117,
     "jobs": 16_602,
     "interop": 15_799,
     "faces": 23_813,

@@ -42,15 +42,24 @@ def jobs_of(
         rows[tail[link]].update(span)
         rows[head[link]].update(span)
     place = [np.array(sorted(each), dtype=np.int64) for each in rows]
+    # Of a rank alone: of all sends, or of every sum anew, it would be the square of the hosts.
+    own: list[tuple[list[Any], list[Any]]] = [([], []) for _ in held]
+    for send in table:
+        own[tail[send[1]]][0].append(send)
+        own[head[send[1]]][1].append(send)
+    sums: dict[tuple[int, tuple[int, ...]], Any] = {}
     jobs = []
     for rank, (first, last) in enumerate(held):
         start = np.zeros((len(place[rank]), words), dtype=np.uint64)
         for row in first:
             start[np.searchsorted(place[rank], row)] = _data(row, rank, words)
         wanted = sorted(last)
-        total = [
-            sum((_data(row, each, words) for each in last[row]), np.uint64(0)) for row in wanted
-        ]
+        total = []
+        for row in wanted:
+            asked = row, tuple(last[row])
+            if asked not in sums:
+                sums[asked] = sum((_data(row, each, words) for each in last[row]), np.uint64(0))
+            total.append(sums[asked])
         here = np.searchsorted(place[rank], np.array(wanted, dtype=np.int64))
         want = np.array(total, dtype=np.uint64).reshape(len(wanted), words)
         apart = [(link, way) for link, way in enumerate(ways) if way.tail != way.head]
@@ -59,12 +68,11 @@ def jobs_of(
         steps: list[tuple[dict[int, Any], dict[int, Any]]] = [
             ({}, {}) for _ in range(schedule.num_steps)
         ]
-        for step, link, item, lo, hi, half in table:
-            for side, end in enumerate((tail, head)):
-                if end[link] == rank:
-                    at = int(np.searchsorted(place[rank], item * schedule.num_chunks + lo))
-                    is_sum = schedule.demands[half].kind[item] == SUM
-                    steps[step - 1][side].setdefault(link, []).append((at, hi - lo, is_sum))
+        for side, sends_of_it in enumerate(own[rank]):
+            for step, link, item, lo, hi, half in sends_of_it:
+                at = int(np.searchsorted(place[rank], item * schedule.num_chunks + lo))
+                is_sum = schedule.demands[half].kind[item] == SUM
+                steps[step - 1][side].setdefault(link, []).append((at, hi - lo, is_sum))
         sends, gets = [one for one, _ in steps], [two for _, two in steps]
         jobs.append(HostJob(to, by, start, (here, want), sends, gets, alpha_s, rate_Bps))
     return jobs, 8 * words
