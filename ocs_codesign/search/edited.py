@@ -82,8 +82,8 @@ def neighbours(
             if expanded is not None and not designs:
                 designs = expanded(near, store)
             found += undominated(designs, lambda one: one.cost_of(Collective.ALLGATHER))
-    ranked = sorted(filter(_has_few_steps, found), key=lambda one: _promise(question, one))
-    return sorted(ranked, key=lambda one: not _is_close(one))
+    starts = filter(_has_few_steps, found)
+    return sorted(starts, key=lambda one: (not _is_close(one), _promise(question, one)))
 
 
 def edited_recipes(

@@ -68,8 +68,8 @@ def jobs_of(
         steps: list[tuple[dict[int, Any], dict[int, Any]]] = [
             ({}, {}) for _ in range(schedule.num_steps)
         ]
-        for side, sends_of_it in enumerate(own[rank]):
-            for step, link, item, lo, hi, half in sends_of_it:
+        for side, crossing in enumerate(own[rank]):
+            for step, link, item, lo, hi, half in crossing:
                 at = int(np.searchsorted(place[rank], item * schedule.num_chunks + lo))
                 is_sum = schedule.demands[half].kind[item] == SUM
                 steps[step - 1][side].setdefault(link, []).append((at, hi - lo, is_sum))

@@ -130,11 +130,9 @@ def list_violated(columns):
             above = columns.load[node, step] - most
             place[cell] = -1
             if state[ALL_SETS]:
-                surplus = 0
-                if above > 0:
-                    surplus = surplus_of(columns.inside[node, step], columns.weight[node], most)
-                state[SURPLUS] += surplus
-                columns.surplus[node, step] = surplus
+                inside, weight = columns.inside[node, step], columns.weight[node]
+                columns.surplus[node, step] = surplus_of(inside, weight, most) if above > 0 else 0
+                state[SURPLUS] += columns.surplus[node, step]
             if above > 0:
                 place[cell] = state[VIOLATED]
                 violated[state[VIOLATED]] = cell
