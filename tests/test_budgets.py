@@ -19,14 +19,14 @@ LINES = {
     "schedules": 23_956,
     "search": 8_571,
     "circuits": 9_160,
-    "fabric": 18_117,
+    "fabric": 18_136,
     "jobs": 16_602,
     "interop": 15_799,
     "faces": 23_813,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 65_301
+MAX_LINES_OF_TESTS = 65_311
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

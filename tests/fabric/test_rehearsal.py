@@ -16,6 +16,7 @@ import pytest
 from bundle_samples import TWO, named, small_deployment, small_fabric, stages_fabric, written
 from embed_samples import fabric
 
+from ocs_codesign.core.progress import heard_by
 from ocs_codesign.fabric.bundle.read import read_bundle
 from ocs_codesign.fabric.bundle.write.bundle import write_with_report
 from ocs_codesign.fabric.deployments.deploy import deploy
@@ -260,7 +261,11 @@ def test_what_a_change_that_nobody_drained_for_loses_is_counted(tmp_path):
     bundle = written(deploy(small_fabric(planes=2), pair), tmp_path / "bundle")
     asked = {"bundle": str(bundle), "to": "b"}
     asked |= {"kinds": [], "message": 100_000, "slower": 12_500, "faults": [], "repair": False}
-    answer = sandbox.in_namespaces(asked | {"is_drained": False, "keep": False})
+    phases = []
+    with heard_by(lambda phase, *_: phases.append(phase)):
+        answer = sandbox.in_namespaces(asked | {"is_drained": False, "keep": False})
+    told = ["Bringing up the fabric", "Leading the switches to b", "Running the allreduce"]
+    assert sorted(told, key=phases.index) == told
     change = answer["change"]
     missing = change["sent_bytes"] - change["received_bytes"]
     assert missing == sum(change["lost_bytes"].values()) > 0
@@ -272,13 +277,18 @@ def test_what_a_change_that_nobody_drained_for_loses_is_counted(tmp_path):
 
 @pytest.mark.rehearsal
 @pytest.mark.skipif("lacking() is not None", reason="this machine cannot rehearse")
-def test_nothing_is_left_of_a_rehearsal_that_was_killed(tmp_path):
+@pytest.mark.parametrize("word", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_is_left_of_a_rehearsal_that_was_killed(tmp_path, word):
     bundle = written(small_deployment(), tmp_path / "bundle")
     words = [sys.executable, "-m", "ocs_codesign", "rehearse", str(bundle)]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, **pipes, start_new_session=True) as process:
         while len(sandbox.left(str(process.pid))) < 10:
             assert process.poll() is None
             time.sleep(0.05)
-        os.kill(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, word)  # as a terminal does: everything that is in front
+        said = process.stderr.read()
     while sandbox.left(str(process.pid)):
         time.sleep(0.05)
+    assert "Traceback" not in said
+    assert word == signal.SIGKILL or "Interrupted" in said

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.core.progress import heard_by, tell_phase
 from ocs_codesign.fabric.bundle.read import read_bundle
 from ocs_codesign.fabric.rehearsal.controller import Refused
 from ocs_codesign.fabric.rehearsal.faults import found_failed, killed_on_its_way, repair
@@ -40,13 +41,15 @@ class _Asked:
 
     def ran(self) -> dict[str, Ran]:
         """Every collective that is asked for, run; ValueError if what is up has none of them."""
-        return {
-            each.collective.name: self.rehearsal.run(each.design.schedule, self.message)
-            for each in self._chosen()
-        }
+        runs = {}
+        for each in self._chosen():
+            tell_phase(f"Running the {each.collective.name}")
+            runs[each.collective.name] = self.rehearsal.run(each.design.schedule, self.message)
+        return runs
 
     def over_mpi(self) -> list[dict[str, Any]]:
         """The same collectives over MPI."""
+        tell_phase("Running over MPI")
         return [
             over_mpi(self.rehearsal, each.collective.name, each.design, self.message)
             for each in self._chosen()
@@ -63,6 +66,7 @@ class _Asked:
         """What comes of a component that fails in mid-collective, and of runs after its repair."""
         rehearsal = self.rehearsal
         component, _, after_s = fault.partition("@")
+        tell_phase(f"Failing {component}")
         first = rehearsal.made_up().designs[0].design.schedule
         ran = rehearsal.run(first, self.message, [(component, float(after_s or 0))])
         dark = rehearsal.unheard()
@@ -75,6 +79,7 @@ class _Asked:
         if self.repair:
             try:
                 ports = [name for name in named if name.startswith("port:")]
+                tell_phase(f"Repairing {component}")
                 is_silent = component.startswith("silent:")
                 repair(rehearsal, ports[0] if is_silent and ports else component)
                 dark = rehearsal.unheard()
@@ -99,15 +104,19 @@ def rehearsed(
 ) -> dict[str, Any]:
     """All of a rehearsal: the answer of the command, in words."""
     begun = time.monotonic()
-    rehearsal = Rehearsal.of(read_bundle(bundle), slower)
+    deployment = read_bundle(bundle)
+    tell_phase("Bringing up the fabric")
+    rehearsal = Rehearsal.of(deployment, slower)
     rehearsal.bring_up(rehearsal.deployment.up)
     answer: dict[str, Any] = {"up": True, "up_s": round(time.monotonic() - begun, 3)}
+    tell_phase("Hearing neighbours")
     heard, answer["change"], answer["faults"] = rehearsal.unheard(), None, []
     for fault in faults:
         if to is not None and fault.startswith("controller"):
             after_s = float(fault.partition("@")[2] or 0)
             answer["faults"].append(killed_on_its_way(rehearsal, to, after_s))
     if to is not None and rehearsal.deployment.up != to and not heard:
+        tell_phase(f"Leading the switches to {to}")
         answer["change"] = rehearsal.change(to, is_drained)
     heard = heard or rehearsal.unheard()
     answer["neighbours"] = ", ".join(rehearsal.ways[link].name for link in heard) or "valid"
@@ -143,16 +152,22 @@ def _measured(runs: dict[str, Ran], ways: Sequence[LinkWay]) -> dict[str, Any]:
     return answer
 
 
+def _say(said: object) -> None:
+    """A line of standard output: a phase with what is done of what, or at last the answer."""
+    sys.stdout.write(json.dumps(said) + "\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     """Rehearse what standard input asks for, and say on standard output what came of it."""
     asked = json.loads(sys.stdin.readline())
     is_kept = asked.pop("keep")
     try:
-        answer = rehearsed(**asked)
+        with heard_by(lambda *phase: _say(phase)):
+            answer = rehearsed(**asked)
     except (ValueError, Refused, RuntimeError, OSError) as error:
         answer = {"error": str(error)}
-    sys.stdout.write(json.dumps(answer) + "\n")
-    sys.stdout.flush()
+    _say(answer)
     while is_kept and "error" not in answer:
         signal.pause()
     os._exit(0)

@@ -64,10 +64,9 @@ def in_namespaces(asked: dict[str, Any]) -> dict[str, Any]:
 
     All its processes end with the first one, which ends with this one, and their namespaces, files
     and interfaces with them. One that is to ``keep`` runs on until ``taken_down``; ``sockets`` says
-    where its switches are.
+    where its switches are. What it tells of its phases is told here.
     """
     words = unshared()
-    tell_phase("Bringing up the fabric")
     script = 'mount -t tmpfs none /run && mkdir /run/netns && exec "$@"'
     inside = [sys.executable, "-m", "ocs_codesign.fabric.rehearsal.rehearse"]
     is_kept = bool(asked.get("keep"))
@@ -79,16 +78,21 @@ def in_namespaces(asked: dict[str, Any]) -> dict[str, Any]:
         stderr=subprocess.DEVNULL if is_kept else None,
         text=True,
         env={**os.environ, _MARK: mark},
-        start_new_session=is_kept,
+        start_new_session=True,  # Ctrl-C is for this process, which ends the others
         preexec_fn=None if is_kept else partial(_die_with, os.getpid()),
     )
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("no pipe to the rehearsal")
+    answer: dict[str, Any] = {}
     with process.stdin, process.stdout:
         process.stdin.write(json.dumps(asked) + "\n")
         process.stdin.flush()
-        text = process.stdout.readline()
-    answer: dict[str, Any] = json.loads(text or "{}")
+        for line in process.stdout:
+            said = json.loads(line)
+            if isinstance(said, dict):
+                answer = said
+                break
+            tell_phase(*said)
     if is_kept and answer and "error" not in answer:
         process.returncode = 0  # it is not waited for
         return {**answer, "left_behind": 0, "sockets": f"/proc/{process.pid}/root/run/switches"}
