@@ -27,6 +27,7 @@ from ocs_codesign.search.late import (
 from ocs_codesign.search.lifts import annealed, moves_within, shares, swapped
 from ocs_codesign.search.move_kernels import score_cuts, score_insertions
 from ocs_codesign.search.pareto import pareto
+from ocs_codesign.search.slack import slack_recipes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -262,7 +263,7 @@ _MAX_MOVES, _MOVES_A_NODE, _LEAST_MOVES = 2**16, 2**11, 32
 _SEEDS = 3
 _FAR, _UNANSWERED = Fraction(3, 50), Fraction(100)
 """Above the bound: what late schedules are looked for on edited neighbours, and what has none."""
-_STEPS_LED_TO, _BASES, _LATE_STARTS, _LATE_EDIT_WORDS = 2, 5, 2, 2**12
+_STEPS_LED_TO, _BASES, _LATE_EDIT_WORDS = 2, 5, 2**12
 
 
 def filled(
@@ -375,7 +376,8 @@ def _late_on_neighbours(
     """Items that arrive late on graphs of a few nodes more or less, where all else is far.
 
     A graph with nodes put in or taken out is often a third above the bound, and its late schedule
-    within a tenth: what decides is that it has the steps.
+    within a tenth: what decides is that it has the steps. One of digraphs with slack is tried, and
+    one of what is stored.
     """
     if question.bidirectional:
         return []
@@ -388,11 +390,12 @@ def _late_on_neighbours(
             continue
         promise = {design: _promise_within(question, design, at_most) for design in near}
         bases = [one for one in sorted(near, key=promise.__getitem__) if promise[one] < known]
-        edits: list[Edited] = []
-        for number, base in enumerate(within_steps(bases, at_most)[:_BASES]):
-            if len(edits) < _LATE_STARTS:
-                edits += _edited_within(question, base, at_most, effort, number)
-        found += late_within(question, edits, at_most, effort)
+        for kind in (slack_recipes(question, at_most, effort), within_steps(bases, at_most)):
+            starts: list[Recipe] = []
+            for number, base in enumerate(kind[:_BASES]):
+                if not starts:
+                    starts = _edited_within(question, base, at_most, effort, number)
+            found += late_within(question, starts, at_most, effort)
     return found
 
 
@@ -404,8 +407,13 @@ def _promise_within(question: Question, design: Design, at_most: int) -> Fractio
 
 def _edited_within(
     question: Question, base: Recipe, at_most: int, effort: Effort, number: int
-) -> list[Edited]:
-    """The edit of a base with the least t_b in at most so many steps, if there is any."""
+) -> list[Recipe]:
+    """The edit of a base with the least t_b in at most so many steps, if there is any.
+
+    One of the size itself is left as it is.
+    """
+    if base.num_nodes == question.num_nodes:
+        return [base]
     rng = np.random.default_rng((effort.seed, question.num_nodes, question.degree, number))
     words = effort.work * _LATE_EDIT_WORDS // abs(base.num_nodes - question.num_nodes)
     least = np.full(at_most + 1, _NEVER, dtype=np.int64)

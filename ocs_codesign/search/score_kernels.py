@@ -123,6 +123,50 @@ def sum_hops(table, generators, sums):
             limit = min(limit, total + total // 8)
 
 
+def count_singles(table, generators, steps, single, at_last):
+    """Fill, for sets of at most ``steps`` steps, how many elements are that far from the identity
+    (``at_last``) and by a single walk (``single``).
+
+    Walks are counted level by level. A set is dropped as soon as what it lacks cannot be reached in
+    the levels that are left, each ``degree`` times the one before.
+    """
+    order, degree = table.shape[0], generators.shape[1]
+    distance = np.empty(order, dtype=np.int32)
+    walks = np.empty(order, dtype=np.int64)
+    longer = np.empty(order, dtype=np.int64)
+    for row in range(generators.shape[0]):
+        distance[:] = -1
+        walks[:] = 0
+        distance[0] = 0
+        walks[0] = reached = 1
+        for level in range(1, steps + 1):
+            longer[:] = 0
+            for i in range(degree):
+                product = table[generators[row, i]]
+                for element in range(order):
+                    if walks[element]:
+                        longer[product[element]] += walks[element]
+            new = 0
+            for element in range(order):
+                walks[element] = longer[element]
+                if walks[element] and distance[element] < 0:
+                    distance[element] = level
+                    new += 1
+            reached += new
+            most = reached
+            for _ in range(level, steps):
+                new *= degree
+                most += new
+            if most < order:
+                break
+        if reached == order:
+            single[row] = at_last[row] = 0
+            for element in range(order):
+                if distance[element] == steps:
+                    at_last[row] += 1
+                    single[row] += walks[element] == 1
+
+
 # Compiled scoring of affine digraphs with spliced loops: exact loads, given up early.
 
 

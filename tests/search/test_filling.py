@@ -21,11 +21,14 @@ from ocs_codesign.graphs.expansions.edits import Excise, Insert, Swap
 from ocs_codesign.graphs.expansions.late import Late
 from ocs_codesign.graphs.families.affine import AffineSpliced
 from ocs_codesign.graphs.families.cayley import Lift
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.graphs.groups.semidirect import Dihedral, Semidirect
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.breadth_first.loads import bfb_loads
 from ocs_codesign.schedules.design import Question, measure
 from ocs_codesign.search import lifts as swaps
-from ocs_codesign.search.bases import Effort
+from ocs_codesign.search.bases import Effort, cayley_recipe
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import (
     _edit,
@@ -39,11 +42,17 @@ from ocs_codesign.search.edited import (
     open_steps,
 )
 from ocs_codesign.search.frontiers import frontier
-from ocs_codesign.search.generators import _groups, _representatives, affine_recipes
+from ocs_codesign.search.generators import (
+    _groups,
+    _representatives,
+    affine_recipes,
+    multiplication_table,
+)
 from ocs_codesign.search.lifts import annealed, swapped, swaps_between
 from ocs_codesign.search.move_kernels import measure as score
 from ocs_codesign.search.pool import measured_both_ways
 from ocs_codesign.search.score_kernels import score_affine, splice
+from ocs_codesign.search.slack import singles, slack_recipes
 
 DATA = DATA / "every_size.txt"
 
@@ -330,3 +339,49 @@ def test_a_topology_of_one_kind_is_left_alone():
     ring = Topology(4, [0, 1, 2, 3], [1, 2, 3, 0])
     assert swaps_between(ring, ring.tail.astype(np.int64), ring.head.astype(np.int64)) == ()
     assert Excise.__final__
+
+
+@pytest.mark.parametrize("group", [Dihedral(9), Semidirect(7, 3, 2), Cyclic(14)])
+def test_single_walks_are_counted(group):
+    rng = np.random.default_rng(group.order)
+    sets = rng.permuted(np.tile(np.arange(1, group.order), (40, 1)), axis=1)[:, :3]
+    for steps in (2, 3, 4):
+        counts = np.transpose(singles(multiplication_table(group), sets, steps))
+        for row, count in zip(sets.tolist(), counts.tolist(), strict=True):
+            topology = cayley_recipe(group, row).topology()
+            walks = np.zeros((group.order, group.order), dtype=np.int64)
+            np.add.at(walks, (topology.tail, topology.head), 1)
+            walks = np.linalg.matrix_power(walks, steps)[0]
+            distance = topology.distances()[0]
+            at_last = walks[distance == steps]
+            wanted = [np.count_nonzero(at_last == 1), len(at_last)]
+            assert count == (
+                wanted if distance.min() >= 0 and distance.max() <= steps else [-1, -1]
+            )
+
+
+def test_nodes_put_in_or_taken_out_where_there_is_slack_cost_no_step():
+    found = slack_recipes(Question(86, 3), 5, Effort())
+    assert {recipe.num_nodes for recipe in found[:4]} == {84}
+    rng = np.random.default_rng(1)
+    kept = []
+    for recipe in found[:4]:
+        assert recipe.topology().diameter() == 5
+        for _ in range(25):
+            links = tuple(sorted(rng.choice(recipe.num_nodes * 3, 3, replace=False).tolist()))
+            node, ports = int(rng.integers(recipe.num_nodes)), tuple(rng.permutation(3).tolist())
+            edits = Insert(recipe, (links,)), Excise(recipe, ((node, ports),))
+            kept += [edit.topology().diameter() == 5 for edit in edits]
+    assert np.mean(kept) > 0.9
+
+
+@pytest.mark.slow
+def test_what_has_slack_answers_for_its_neighbours():
+    """749 nodes of three links in seven steps: two fifths above the bound before, now a 25th."""
+    question = Question(749, 3)
+    known = [measure(GeneralizedKautz(3, 749))]
+    recipes = _late_on_neighbours(question, known, [], Effort(), [7])
+    costs = [measure(recipe).cost for recipe in recipes]
+    assert min(cost.t_b for cost in costs if cost.steps <= 7) < least_t_b(749, 3, 7) * Fraction(
+        26, 25
+    )
