@@ -123,9 +123,9 @@ def sum_hops(table, generators, sums):
             limit = min(limit, total + total // 8)
 
 
-def count_singles(table, generators, steps, single, at_last):
+def count_singles(table, generators, steps, single):
     """Fill, for sets of at most ``steps`` steps, how many elements are that far from the identity
-    (``at_last``) and by a single walk (``single``).
+    by a single walk.
 
     Walks are counted level by level. A set is dropped as soon as what it lacks cannot be reached in
     the levels that are left, each ``degree`` times the one before.
@@ -160,11 +160,9 @@ def count_singles(table, generators, steps, single, at_last):
             if most < order:
                 break
         if reached == order:
-            single[row] = at_last[row] = 0
+            single[row] = 0
             for element in range(order):
-                if distance[element] == steps:
-                    at_last[row] += 1
-                    single[row] += walks[element] == 1
+                single[row] += distance[element] == steps and walks[element] == 1
 
 
 # Compiled scoring of affine digraphs with spliced loops: exact loads, given up early.

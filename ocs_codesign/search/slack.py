@@ -15,7 +15,11 @@ import numpy as np
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.search.bases import cayley_recipe
-from ocs_codesign.search.generators import generator_sets, multiplication_table
+from ocs_codesign.search.generators import (
+    generator_sets,
+    multiplication_table,
+    score_generator_sets,
+)
 from ocs_codesign.search.score_kernels import count_singles
 from ocs_codesign.search.small_groups import groups_of_order
 
@@ -33,29 +37,29 @@ digraphs of three links."""
 MAX_ORDER = 400
 """Larger groups are not searched: line digraphs of smaller ones are as good."""
 _MOST_SINGLES, _NODES_A_SINGLE = 2, 4
-_SETS_A_SET, _MAX_LINES, _KEPT = 16, 4, 2
+_SETS_A_SET, _MAX_LINES, _KEPT = 16, 4, 4
 
 
 def singles(
     table: NDArray[np.int32], generators: NDArray[np.int64], steps: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Nodes of the Cayley digraph of every generator set that ``steps`` links lead to and no fewer:
-    those that a single walk leads to, and all; -1 if some take more.
+) -> NDArray[np.int64]:
+    """Nodes of the Cayley digraph of every generator set that ``steps`` links lead to, no fewer and
+    by a single walk; -1 if some node takes more.
 
     >>> from ocs_codesign.graphs.groups.cyclic import Cyclic
-    >>> counts = singles(multiplication_table(Cyclic(8)), np.array([[1, 3], [1, 2], [2, 4]]), 3)
-    >>> [one.tolist() for one in counts]
-    [[0, -1, -1], [2, -1, -1]]
+    >>> sets = np.array([[1, 3], [1, 2], [2, 4]])
+    >>> singles(multiplication_table(Cyclic(8)), sets, 3).tolist()
+    [0, -1, -1]
     """
-    found = np.full((2, len(generators)), -1, dtype=np.int64)
-    for_work(count_singles, generators.size * len(table))(table, generators, steps, *found)
-    return found[0], found[1]
+    found = np.full(len(generators), -1, dtype=np.int64)
+    for_work(count_singles, generators.size * len(table))(table, generators, steps, found)
+    return found
 
 
 def slack_recipes(question: Question, at_most: int, effort: Effort) -> list[Recipe]:
     """Line digraphs of Cayley digraphs near a question's size that have slack in so many steps.
 
-    The nearest first, those of no single walk before others.
+    The nearest first, those of no single walk before others, then by their load under BFB.
 
     >>> from ocs_codesign.search.bases import Effort
     >>> from ocs_codesign.schedules.design import Question
@@ -68,26 +72,30 @@ def slack_recipes(question: Question, at_most: int, effort: Effort) -> list[Reci
         first = max(degree + 2, -(-(question.num_nodes - MAX_DISTANCE) // scale))
         last = min(MAX_ORDER, (question.num_nodes + MAX_DISTANCE) // scale)
         for nodes in range(first, last + 1):
-            for num_singles, at_last, recipe in _of_size(nodes, degree, at_most - lines, effort):
+            for num_singles, load, recipe in _of_size(nodes, degree, at_most - lines, effort):
                 whole = recipe
                 for _ in range(lines):
                     whole = Line(whole)
                 distance = abs(whole.num_nodes - question.num_nodes)
-                found.append((distance + _NODES_A_SINGLE * num_singles, at_last, whole))
+                found.append((distance + _NODES_A_SINGLE * num_singles, load, whole))
         scale *= degree
     return [recipe for *_, recipe in sorted(found, key=lambda one: one[:2])]
 
 
 def _of_size(nodes: int, degree: int, steps: int, effort: Effort) -> list[tuple[int, int, Recipe]]:
-    """The best Cayley digraphs of a size: single walks, nodes at the last step, and the recipe."""
+    """The best Cayley digraphs of a size: single walks, load under BFB, and the recipe."""
     if nodes > (degree ** (steps + 1) - 1) // (degree - 1):
         return []
     sets = generator_sets(nodes, degree, effort.num_sets(nodes, degree) * _SETS_A_SET, effort.seed)
     found: list[tuple[int, int, Recipe]] = []
     for group in islice(groups_of_order(nodes), effort.groups_to_search(nodes)):
-        single, at_last = singles(multiplication_table(group), sets, steps)
-        good = np.flatnonzero((single >= 0) & (single <= _MOST_SINGLES))
-        for place in good[np.lexsort((at_last[good], single[good]))][:_KEPT].tolist():
-            recipe = cayley_recipe(group, sets[place].tolist())
-            found.append((int(single[place]), int(at_last[place]), recipe))
+        table = multiplication_table(group)
+        single = singles(table, sets, steps)
+        fewest = min(single[single >= 0], default=_MOST_SINGLES + 1)
+        if fewest <= _MOST_SINGLES:
+            scores = score_generator_sets(table, sets[single == fewest])
+            places = np.flatnonzero(scores.steps)
+            for place in places[np.argsort(scores.total_load[places], kind="stable")][:_KEPT]:
+                recipe = cayley_recipe(group, scores.generators[place].tolist())
+                found.append((int(fewest), int(scores.total_load[place]), recipe))
     return sorted(found, key=lambda one: one[:2])[:_KEPT]
