@@ -24,7 +24,7 @@ from ocs_codesign.search.late import (
     spliced_recipes,
     within_steps,
 )
-from ocs_codesign.search.lifts import annealed, moves_within, shares, swapped
+from ocs_codesign.search.lifts import MAX_LOADED_NODES, annealed, moves_within, shares, swapped
 from ocs_codesign.search.move_kernels import score_cuts, score_insertions
 from ocs_codesign.search.pareto import pareto
 from ocs_codesign.search.slack import slack_recipes
@@ -254,7 +254,8 @@ MAX_NODES = 2**14
 MAX_DEGREE = 8
 MAX_STORED_NODES = 2048
 """Above this size every score is long: few starts are edited, and links are not swapped."""
-MAX_ANNEALED_NODES = 64
+MAX_ANNEALED_TWO_WAY = 512
+_TWO_WAY_STEPS, _MOST_TWO_WAY_MOVES = 3, 300_000
 _CLOSE, _CLOSE_AT_FEWEST = Fraction(1, 200), Fraction(1, 10)
 _MAX_GAPS = 4
 _EDIT_WORDS, _SWAP_WORDS, _ANNEAL_WORDS = 2**9, 2**9, 2**8
@@ -295,7 +296,7 @@ def filled(
 def open_steps(scored: list[Design], question: Question, *, closely: bool = False) -> list[int]:
     """The fewest steps for which nothing known is close to the least t_b, of the allgather.
 
-    Unless ``closely``, of more than MAX_ANNEALED_NODES nodes a tenth above it is close for the
+    Unless ``closely``, of more than MAX_LOADED_NODES nodes a tenth above it is close for the
     fewest steps there can be, where half a minute of search seldom finds better.
 
     >>> from ocs_codesign.schedules.design import measure
@@ -308,7 +309,7 @@ def open_steps(scored: list[Design], question: Question, *, closely: bool = Fals
     costs = [design.cost_of(Collective.ALLGATHER) for design in scored]
     first = min((cost.steps for cost in costs if cost.t_b <= enough), default=nodes)
     fewest = fewest_steps(nodes, degree, bidirectional=question.bidirectional)
-    if nodes > MAX_ANNEALED_NODES and not closely:
+    if nodes > MAX_LOADED_NODES and not closely:
         close = bound(nodes, degree).t_b * (1 + _CLOSE_AT_FEWEST)
         fewest += any(cost.steps == fewest and cost.t_b <= close for cost in costs)
     return list(range(fewest, first))[:_MAX_GAPS]
@@ -332,13 +333,21 @@ def _edited(
 def _annealed(
     question: Question, _s: list[Design], _n: list[Design], effort: Effort, steps: list[int]
 ) -> list[Recipe]:
-    """From random digraphs, where these are few enough to search among them all."""
-    if question.num_nodes > MAX_ANNEALED_NODES:
+    """From random digraphs, where these are few enough to search among them all.
+
+    Two-way graphs by their distances alone, which is quicker and does for more nodes.
+    """
+    nodes, words = question.num_nodes, effort.work * _ANNEAL_WORDS
+    by_loads = nodes <= MAX_LOADED_NODES
+    if not by_loads and not (question.bidirectional and nodes <= MAX_ANNEALED_TWO_WAY):
         return []
     found: list[Recipe] = []
-    for at_most in steps:
-        moves = _moves(question, at_most, effort.work * _ANNEAL_WORDS)
-        for attempt in range(_SEEDS):
+    for at_most in steps if by_loads else steps[:_TWO_WAY_STEPS]:
+        words_a_move = nodes * -(-nodes // 64) * question.degree * at_most
+        moves = min(_MOST_TWO_WAY_MOVES, words // words_a_move)
+        if by_loads:
+            moves = _moves(question, at_most, words)
+        for attempt in range(_SEEDS if by_loads else 1):
             recipe = annealed(question, at_most, moves, effort.seed + attempt)
             found += [] if recipe is None else [recipe]
     return found

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 MAX_SWAPPED_NODES = 128
+MAX_LOADED_NODES = 64
 MAX_LIFTED_NODES = 2048
 MAX_LIFTED_DEGREE = 8
 _MAX_ORBITS = 40
@@ -183,7 +184,7 @@ def _random_voltages(
 
 
 _LEAST_WIDTH = 3
-_HEAT = 0.5
+_HEAT, _HEAT_OF_HOPS = 0.5, 1.5
 
 
 def moves_within(question: Question, steps: int, words: int) -> int:
@@ -218,6 +219,9 @@ def swapped(question: Question, start: Recipe, steps: int, moves: int, seed: int
 def annealed(question: Question, steps: int, moves: int, seed: int) -> Recipe | None:
     """The best of at most so many steps that annealing finds from a random digraph, None if none.
 
+    Two-way graphs of more than MAX_LOADED_NODES nodes have their distances counted, not loads: late
+    schedules on what has large balls are nearly always as good as any can be.
+
     >>> from ocs_codesign.schedules.design import Question
     >>> annealed(Question(9, 2), 3, 20_000, seed=1).predict()
     Cost(steps=3, t_b=Fraction(8, 9))
@@ -237,8 +241,10 @@ def annealed(question: Question, steps: int, moves: int, seed: int) -> Recipe | 
         tail.flat[pairs] = pairs[:, ::-1] // width
     else:
         tail.flat[slots] = rng.permutation(links // degree)
-    unit = lcm(*range(1, degree + 1))
-    score, best = _annealed(question, tail.ravel(), mate.ravel(), steps, _HEAT * unit, moves, rng)
+    by_hops = question.bidirectional and nodes > MAX_LOADED_NODES
+    heat = _HEAT_OF_HOPS if by_hops else _HEAT * lcm(*range(1, degree + 1))
+    flat = tail.ravel(), mate.ravel()
+    score, best = _annealed(question, *flat, steps, heat, moves, rng, by_hops=by_hops)
     if score[0]:
         return None
     order = np.argsort(best[slots], kind="stable")
@@ -338,11 +344,15 @@ def _annealed(
     heat: float,
     moves: int,
     rng: np.random.Generator,
+    *,
+    by_hops: bool = False,
 ) -> tuple[tuple[int, int], NDArray[np.int64]]:
     """The score and the tails of the best digraph found."""
     nodes, degree = question.num_nodes, question.degree
     unit, share = lcm(*range(1, degree + 1)), shares(degree, len(tail) // nodes)
     least = (nodes - 1) * unit // degree
+    if by_hops:
+        share, least = share[:0], 0
     best = np.empty_like(tail)
     tail, mate = tail.copy(), mate.astype(np.int64)
     sizes_of_search = (degree, share, steps, heat, moves, least)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ocs_codesign.schedules.breadth_first.kernels import confined_sources
+from ocs_codesign.schedules.breadth_first.kernels import confined_sources, ones_in
 
 # Compiled scoring of single nodes taken out of a digraph or put into its links.
 #
@@ -328,10 +328,13 @@ def anneal(nodes, tail, mate, degree, share, steps, heat, moves, least, words, d
     """Change tails by random moves; ``best_tail`` receives the best, whose score is returned.
 
     The score is (pairs further apart than ``steps``, sum of the largest loads); ``share[W]`` is
-    what a source adds to the load of a set W of in-links. A move that makes the energy worse by x
-    is kept with probability exp(-x / temperature); the temperature falls from ``heat`` to nothing,
-    and with no heat the search only climbs. Half of the moves are at receivers that have the
-    largest load where fewest have it. ``least`` is a sum that cannot be beaten: the search ends.
+    what a source adds to the load of a set W of in-links. With an empty ``share`` it is the sum of
+    all distances that comes second: loads are the more even the larger all balls are.
+
+    A move that makes the energy worse by x is kept with probability exp(-x / temperature); the
+    temperature falls from ``heat`` to nothing, and with no heat the search only climbs. Half of the
+    moves are at receivers that have the largest load where fewest have it. ``least`` is a sum that
+    cannot be beaten: the search ends.
     """
     width = len(tail) // nodes
     words_a_row = (nodes + 63) // 64
@@ -346,8 +349,7 @@ def anneal(nodes, tail, mate, degree, share, steps, heat, moves, least, words, d
     old = np.empty((2, 4), dtype=np.int64)
     busy = np.zeros(nodes, dtype=np.int64)
     found = np.zeros(nodes, dtype=np.int64)
-    far, total, ties, num_busy = measure(tail, share, steps, work, found, 1e18)
-    energy = energy_of(far, total, ties, nodes, share)
+    far, total, num_busy, energy = scored(tail, share, steps, work, found, 1e18)
     for place in range(num_busy):
         busy[place] = found[place]
     best_far, best_total = far, total
@@ -373,8 +375,7 @@ def anneal(nodes, tail, mate, degree, share, steps, heat, moves, least, words, d
         limit = energy
         if temperature > 0:
             limit -= temperature * np.log(max(chance, 1e-12))
-        far, total, ties, count = measure(tail, share, steps, work, found, limit)
-        new = energy_of(far, total, ties, nodes, share)
+        far, total, count, new = scored(tail, share, steps, work, found, limit)
         if new > limit:
             for place in range(4):
                 if slots[place] >= 0:
@@ -390,9 +391,41 @@ def anneal(nodes, tail, mate, degree, share, steps, heat, moves, least, words, d
     return best_far, best_total
 
 
-def energy_of(far, total, ties, nodes, share):
-    """One number for a score: a pair too far apart weighs as much as two sources on one link."""
-    return total + (2.0 * far + ties / (4.0 * nodes)) * share[1]
+def scored(tail, share, steps, work, busy, limit):
+    """The score, how many receivers are listed in ``busy``, and the energy.
+
+    A pair too far apart weighs as much as two sources on one link, or as five links of distance.
+    """
+    if len(share) == 0:
+        far, total = measure_hops(tail, steps, work)
+        return far, total, 0, far + total / 5.0
+    far, total, ties, num_busy = measure(tail, share, steps, work, busy, limit)
+    nodes = len(work[2])
+    return far, total, num_busy, total + (2.0 * far + ties / (4.0 * nodes)) * share[1]
+
+
+def measure_hops(tail, steps, work):
+    """Pairs too far apart, and the sum of all distances; too far counts as one step more."""
+    reached, grown = work[0], work[1]
+    nodes, words = reached.shape
+    into = tail.reshape(nodes, len(tail) // nodes)
+    reached[:] = np.uint64(0)
+    for node in range(nodes):
+        reached[node, node // 64] = np.uint64(1) << np.uint64(node % 64)
+    far = nodes * (nodes - 1)
+    total = far
+    for _ in range(steps):
+        far = nodes * nodes
+        for node in range(nodes):
+            for word in range(words):
+                union = reached[node, word]
+                for port in range(into.shape[1]):
+                    union |= reached[into[node, port], word]
+                grown[node, word] = union
+                far -= ones_in(union)
+        reached, grown = grown, reached
+        total += far
+    return far, total
 
 
 def measure(tail, share, steps, work, busy, limit):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.core.bounds import fewest_steps
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.search.bases import cayley_recipe
@@ -84,7 +85,7 @@ def slack_recipes(question: Question, at_most: int, effort: Effort) -> list[Reci
 
 def _of_size(nodes: int, degree: int, steps: int, effort: Effort) -> list[tuple[int, int, Recipe]]:
     """The best Cayley digraphs of a size: single walks, load under BFB, and the recipe."""
-    if nodes > (degree ** (steps + 1) - 1) // (degree - 1):
+    if fewest_steps(nodes, degree) > steps:
         return []
     sets = generator_sets(nodes, degree, effort.num_sets(nodes, degree) * _SETS_A_SET, effort.seed)
     found: list[tuple[int, int, Recipe]] = []

@@ -50,6 +50,7 @@ from ocs_codesign.search.generators import (
 )
 from ocs_codesign.search.lifts import annealed, swapped, swaps_between
 from ocs_codesign.search.move_kernels import measure as score
+from ocs_codesign.search.move_kernels import measure_hops
 from ocs_codesign.search.pool import measured_both_ways
 from ocs_codesign.search.score_kernels import score_affine, splice
 from ocs_codesign.search.slack import singles, slack_recipes
@@ -384,3 +385,36 @@ def test_what_has_slack_answers_for_its_neighbours():
     assert min(cost.t_b for cost in costs if cost.steps <= 7) < least_t_b(749, 3, 7) * Fraction(
         26, 25
     )
+
+
+def test_two_way_graphs_are_annealed_by_their_distances():
+    """At 70 nodes of three links each way: six steps, and late schedules next to the bound."""
+    question, steps = Question(70, 3, bidirectional=True), 6
+    recipe = swaps.annealed(question, steps, 40_000, seed=1)
+    assert recipe.bidirectional
+    topology = recipe.topology()
+    assert (topology.degree, topology.is_undirected(), topology.diameter()) == (3, True, steps)
+    random = swaps.annealed(question, topology.num_nodes, 0, seed=1).topology()
+    assert topology.distances().sum() < random.distances().sum()
+    late = measure(Late(recipe, steps, 100_000, 1)).cost
+    assert late.t_b <= least_t_b(70, 3, steps, bidirectional=True) * Fraction(103, 100)
+
+
+def test_distances_are_counted_exactly():
+    rng = np.random.default_rng(4)
+    for nodes in (5, 64, 70, 130):
+        tail = rng.integers(0, nodes, (nodes, 3))
+        topology = Topology(nodes, tail.ravel(), np.repeat(np.arange(nodes), 3))
+        words = -(-nodes // 64)
+        sets = np.empty((nodes, words), dtype=np.uint64)
+        work = (
+            sets,
+            sets.copy(),
+            np.empty(nodes, dtype=np.int64),
+            np.empty((nodes, 0), dtype=np.int32),
+        )
+        for steps in (1, 3, 6):
+            distance = topology.distances()
+            is_far = (distance < 0) | (distance > steps)
+            total = np.where(is_far, steps + 1, distance).sum()
+            assert compiled(measure_hops)(tail.ravel(), steps, work) == (is_far.sum(), total)

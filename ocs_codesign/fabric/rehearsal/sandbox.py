@@ -84,15 +84,20 @@ def in_namespaces(asked: dict[str, Any]) -> dict[str, Any]:
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("no pipe to the rehearsal")
     answer: dict[str, Any] = {}
-    with process.stdin, process.stdout:
-        process.stdin.write(json.dumps(asked) + "\n")
-        process.stdin.flush()
-        for line in process.stdout:
-            said = json.loads(line)
-            if isinstance(said, dict):
-                answer = said
-                break
-            tell_phase(*said)
+    try:
+        with process.stdin, process.stdout:
+            process.stdin.write(json.dumps(asked) + "\n")
+            process.stdin.flush()
+            for line in process.stdout:
+                said = json.loads(line)
+                if isinstance(said, dict):
+                    answer = said
+                    break
+                tell_phase(*said)
+    except BaseException:  # of Ctrl-C it has not heard, and this process may go on
+        process.kill()
+        process.wait()
+        raise
     if is_kept and answer and "error" not in answer:
         process.returncode = 0  # it is not waited for
         return {**answer, "left_behind": 0, "sockets": f"/proc/{process.pid}/root/run/switches"}
