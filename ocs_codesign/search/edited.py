@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 from math import ceil, lcm
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,14 @@ from ocs_codesign.search.late import (
     spliced_recipes,
     within_steps,
 )
-from ocs_codesign.search.lifts import MAX_LOADED_NODES, annealed, moves_within, shares, swapped
+from ocs_codesign.search.lifts import (
+    MAX_LOADED_NODES,
+    annealed,
+    moves_within,
+    shares,
+    short_lift,
+    swapped,
+)
 from ocs_codesign.search.move_kernels import score_cuts, score_insertions
 from ocs_codesign.search.pareto import pareto
 from ocs_codesign.search.slack import slack_recipes
@@ -254,11 +262,9 @@ MAX_NODES = 2**14
 MAX_DEGREE = 8
 MAX_STORED_NODES = 2048
 """Above this size every score is long: few starts are edited, and links are not swapped."""
-MAX_ANNEALED_TWO_WAY = 512
-_TWO_WAY_STEPS, _MOST_TWO_WAY_MOVES = 3, 300_000
 _CLOSE, _CLOSE_AT_FEWEST = Fraction(1, 200), Fraction(1, 10)
 _MAX_GAPS = 4
-_EDIT_WORDS, _SWAP_WORDS, _ANNEAL_WORDS = 2**9, 2**9, 2**8
+_EDIT_WORDS, _SWAP_WORDS, _ANNEAL_WORDS, _LIFT_VISITS = 2**9, 2**9, 2**8, 2**14
 """Words of reach sets to look at for a unit of work: in all, and in every annealing."""
 _MAX_MOVES, _MOVES_A_NODE, _LEAST_MOVES = 2**16, 2**11, 32
 _SEEDS = 3
@@ -335,22 +341,22 @@ def _annealed(
 ) -> list[Recipe]:
     """From random digraphs, where these are few enough to search among them all.
 
-    Two-way graphs by their distances alone, which is quicker and does for more nodes.
+    Two-way graphs of more nodes from random lifts, by their distances alone.
     """
-    nodes, words = question.num_nodes, effort.work * _ANNEAL_WORDS
-    by_loads = nodes <= MAX_LOADED_NODES
-    if not by_loads and not (question.bidirectional and nodes <= MAX_ANNEALED_TWO_WAY):
-        return []
-    found: list[Recipe] = []
-    for at_most in steps if by_loads else steps[:_TWO_WAY_STEPS]:
-        words_a_move = nodes * -(-nodes // 64) * question.degree * at_most
-        moves = min(_MOST_TWO_WAY_MOVES, words // words_a_move)
-        if by_loads:
-            moves = _moves(question, at_most, words)
-        for attempt in range(_SEEDS if by_loads else 1):
-            recipe = annealed(question, at_most, moves, effort.seed + attempt)
-            found += [] if recipe is None else [recipe]
-    return found
+    nodes = question.num_nodes
+    found: list[Recipe | None] = []
+    if nodes <= MAX_LOADED_NODES:
+        for at_most, attempt in product(steps, range(_SEEDS)):
+            moves = _moves(question, at_most, effort.work * _ANNEAL_WORDS)
+            found.append(annealed(question, at_most, moves, effort.seed + attempt))
+    elif question.bidirectional and nodes <= MAX_STORED_NODES:
+        fewest = fewest_steps(nodes, question.degree, bidirectional=True)
+        found = [
+            short_lift(question, at_most, effort.work * _LIFT_VISITS, effort.seed)
+            for at_most in steps
+            if at_most > fewest
+        ]
+    return [recipe for recipe in found if recipe is not None]
 
 
 def _swapped(

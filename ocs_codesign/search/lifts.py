@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice, product
+from itertools import cycle, islice, product
 from math import lcm
 from typing import TYPE_CHECKING, final
 
@@ -20,7 +20,7 @@ from ocs_codesign.graphs.expansions.edits import Swap
 from ocs_codesign.graphs.families.cayley import Lift
 from ocs_codesign.graphs.groups.cyclic import Cyclic
 from ocs_codesign.search.generators import words_of
-from ocs_codesign.search.move_kernels import anneal, climb
+from ocs_codesign.search.move_kernels import anneal, anneal_hops, climb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -180,11 +180,50 @@ def _random_voltages(
     return node[mate], voltage, mate
 
 
+# Lifts of the fewest steps, whatever their loads: late schedules on them are mostly even.
+
+
+_MOST_ORBITS, _BEST_ORBITS, _ORBIT_COUNTS = 256, 12, 4
+_HEAT_OF_HOPS, _MOVES_OF_HOPS, _MOST_ATTEMPTS = 3.0, 20_000, 24
+
+
+def short_lift(question: Question, steps: int, visits: int, seed: int) -> Lift | None:
+    """A lift of at most so many steps, by annealing from random ones; None if none is found.
+
+    Over cyclic groups whose number of orbits is near a dozen: a move is looked at from a node an
+    orbit, and of so many graphs as there are of these there is mostly one.
+
+    >>> from ocs_codesign.schedules.design import Question
+    >>> lift = short_lift(Question(396, 3, bidirectional=True), 9, 2**30, seed=1)
+    >>> lift.topology().diameter(), len(lift.heads), lift.bidirectional
+    (9, 12, True)
+    """
+    nodes, degree = question.num_nodes, question.degree
+    counts = [count for count in range(2, min(nodes, _MOST_ORBITS) + 1) if nodes % count == 0]
+    counts.sort(key=lambda count: max(count / _BEST_ORBITS, _BEST_ORBITS / count))
+    for attempt, orbits in zip(range(_MOST_ATTEMPTS), cycle(counts[:_ORBIT_COUNTS]), strict=False):
+        rng = np.random.default_rng((seed, nodes, degree, steps, orbits, attempt))
+        voltages = _random_voltages(question, orbits, rng)
+        moves = min(_MOVES_OF_HOPS, visits // (orbits * nodes * degree))
+        if moves < _LEAST_MOVES:
+            break
+        if voltages is None:
+            continue
+        visits -= moves * orbits * nodes * degree
+        state = _Climb(*voltages, nodes // orbits, moves, rng)
+        sizes = (degree, state.order, steps, _HEAT_OF_HOPS, moves)
+        with words_of(rng, 3 * moves, 2 * moves) as drawn:
+            beyond = compiled(anneal_hops)(state.tail, state.voltage, state.mate, *sizes, *drawn)
+        if not beyond:
+            return state.recipe(degree)
+    return None
+
+
 # Local search by swaps of links, among all digraphs of a degree, from a start or from scratch.
 
 
 _LEAST_WIDTH = 3
-_HEAT, _HEAT_OF_HOPS = 0.5, 1.5
+_HEAT = 0.5
 
 
 def moves_within(question: Question, steps: int, words: int) -> int:
@@ -219,9 +258,6 @@ def swapped(question: Question, start: Recipe, steps: int, moves: int, seed: int
 def annealed(question: Question, steps: int, moves: int, seed: int) -> Recipe | None:
     """The best of at most so many steps that annealing finds from a random digraph, None if none.
 
-    Two-way graphs of more than MAX_LOADED_NODES nodes have their distances counted, not loads: late
-    schedules on what has large balls are nearly always as good as any can be.
-
     >>> from ocs_codesign.schedules.design import Question
     >>> annealed(Question(9, 2), 3, 20_000, seed=1).predict()
     Cost(steps=3, t_b=Fraction(8, 9))
@@ -241,10 +277,8 @@ def annealed(question: Question, steps: int, moves: int, seed: int) -> Recipe | 
         tail.flat[pairs] = pairs[:, ::-1] // width
     else:
         tail.flat[slots] = rng.permutation(links // degree)
-    by_hops = question.bidirectional and nodes > MAX_LOADED_NODES
-    heat = _HEAT_OF_HOPS if by_hops else _HEAT * lcm(*range(1, degree + 1))
-    flat = tail.ravel(), mate.ravel()
-    score, best = _annealed(question, *flat, steps, heat, moves, rng, by_hops=by_hops)
+    unit = lcm(*range(1, degree + 1))
+    score, best = _annealed(question, tail.ravel(), mate.ravel(), steps, _HEAT * unit, moves, rng)
     if score[0]:
         return None
     order = np.argsort(best[slots], kind="stable")
@@ -344,15 +378,11 @@ def _annealed(
     heat: float,
     moves: int,
     rng: np.random.Generator,
-    *,
-    by_hops: bool = False,
 ) -> tuple[tuple[int, int], NDArray[np.int64]]:
     """The score and the tails of the best digraph found."""
     nodes, degree = question.num_nodes, question.degree
     unit, share = lcm(*range(1, degree + 1)), shares(degree, len(tail) // nodes)
     least = (nodes - 1) * unit // degree
-    if by_hops:
-        share, least = share[:0], 0
     best = np.empty_like(tail)
     tail, mate = tail.copy(), mate.astype(np.int64)
     sizes_of_search = (degree, share, steps, heat, moves, least)

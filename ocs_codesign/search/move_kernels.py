@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ocs_codesign.schedules.breadth_first.kernels import confined_sources, ones_in
+from ocs_codesign.schedules.breadth_first.kernels import confined_sources
 
 # Compiled scoring of single nodes taken out of a digraph or put into its links.
 #
@@ -175,25 +175,12 @@ def climb(tail, voltage, mate, degree, order, steps, share, both, least, moves, 
             slots[1], slots[3] = first, mate[first]
         if not allowed(tail, slots, degree, order, swap):
             continue
-        for place in range(4):
-            old[0, place] = tail[slots[place]]
-            old[1, place] = voltage[slots[place]]
-            old[2, place] = mate[slots[place]]
-        if swap:
-            swap_tails(tail, voltage, mate, slots, order)
-        if order > 1:
-            voltage[first] = redrawn
-            if mate[first] >= 0:
-                voltage[mate[first]] = (order - redrawn) % order
+        change(tail, voltage, mate, slots, order, swap, redrawn, old)
         new = _score(tail, voltage, degree, order, steps, share, both, backward, filled, work, best)
         if new <= best:
             best = new
         else:
-            for place in range(4):
-                if slots[place] >= 0:
-                    tail[slots[place]] = old[0, place]
-                    voltage[slots[place]] = old[1, place]
-                    mate[slots[place]] = old[2, place]
+            take_back(tail, voltage, mate, slots, old)
     return best
 
 
@@ -207,6 +194,30 @@ def allowed(tail, slots, degree, order, swap):
     if first == second or first_mate == second:
         return False
     return order > 1 or (tail[first] != second // degree and tail[second] != first // degree)
+
+
+def change(tail, voltage, mate, slots, order, swap, redrawn, old):
+    """Swap two links or leave them, and give the first a new voltage; ``old`` keeps what was."""
+    for place in range(4):
+        old[0, place] = tail[slots[place]]
+        old[1, place] = voltage[slots[place]]
+        old[2, place] = mate[slots[place]]
+    if swap:
+        swap_tails(tail, voltage, mate, slots, order)
+    if order > 1:
+        first, mate_of_first = slots[0], mate[slots[0]]
+        voltage[first] = redrawn
+        if mate_of_first >= 0:
+            voltage[mate_of_first] = (order - redrawn) % order
+
+
+def take_back(tail, voltage, mate, slots, old):
+    """Undo a move."""
+    for place in range(4):
+        if slots[place] >= 0:
+            tail[slots[place]] = old[0, place]
+            voltage[slots[place]] = old[1, place]
+            mate[slots[place]] = old[2, place]
 
 
 def swap_tails(tail, voltage, mate, slots, order):
@@ -317,6 +328,86 @@ def _one_way(tail, voltage, degree, order, steps, share, work, limit):
     return far, largest, total
 
 
+def anneal_hops(tail, voltage, mate, degree, order, steps, heat, moves, words, drawn):
+    """Improve the voltage digraph in place by annealing; 0 if no two nodes are too far apart.
+
+    The energy is the sum over pairs, of a node an orbit and any other, of the links of distance
+    beyond ``steps``. A move that makes it worse by x is kept with probability
+    exp(-x / temperature); the temperature falls from ``heat`` to nothing with the square of the
+    moves that are left.
+    """
+    orbits = len(tail) // degree
+    nodes = orbits * order
+    reached = np.zeros(nodes, dtype=np.int64)
+    work = reached, np.empty(nodes, dtype=np.int64), np.arange(nodes) // order, np.arange(orbits)
+    slots = np.empty(4, dtype=np.int64)
+    old = np.empty((3, 4), dtype=np.int64)
+    energy = hops_beyond(tail, voltage, degree, order, steps, work, 1, np.inf)
+    for number in range(moves):
+        if energy == 0:
+            break
+        first, second = draw(words, drawn, len(tail)), draw(words, drawn, len(tail))
+        redrawn = draw(words, drawn, order)
+        pick, chance = draw_real(words, drawn), draw_real(words, drawn)
+        swap = orbits > 1 and (order == 1 or pick < 0.5)
+        slots[0], slots[1] = first, second
+        slots[2], slots[3] = mate[first], mate[second]
+        if not swap:
+            slots[1], slots[3] = first, mate[first]
+        if not allowed(tail, slots, degree, order, swap):
+            continue
+        change(tail, voltage, mate, slots, order, swap, redrawn, old)
+        left = 1 - number / moves
+        limit = energy - heat * left * left * np.log(max(chance, 1e-12))
+        mark = 1 + (number + 1) * orbits
+        new = hops_beyond(tail, voltage, degree, order, steps, work, mark, limit)
+        if new > limit:
+            take_back(tail, voltage, mate, slots, old)
+        else:
+            energy = new
+    return energy
+
+
+def hops_beyond(tail, voltage, degree, order, steps, work, mark, limit):
+    """The energy of ``anneal_hops``; the sum ends early above ``limit``.
+
+    ``mark`` and the numbers after it, one an orbit, are in no place of ``work[0]`` yet. What is not
+    reached at all counts as much as all nodes.
+    """
+    reached, queue, node_of, turn = work
+    orbits, nodes = len(turn), len(queue)
+    energy = 0
+    for place in range(orbits):
+        orbit = turn[place]
+        queue[0] = orbit * order
+        reached[orbit * order] = mark + place
+        first, last, beyond = 0, 1, -steps
+        while first < last:
+            beyond += 1
+            end = last
+            for position in range(first, last):
+                node = node_of[queue[position]]
+                element = queue[position] - node * order
+                for slot in range(node * degree, (node + 1) * degree):
+                    before = element - voltage[slot]
+                    if before < 0:
+                        before += order
+                    source = tail[slot] * order + before
+                    if reached[source] != mark + place:
+                        reached[source] = mark + place
+                        queue[end] = source
+                        end += 1
+            energy += (end - last) * max(0, beyond)
+            first, last = last, end
+        energy += (nodes - last) * nodes
+        if energy > limit:
+            # What gave this one away is likely to give the next one away: it moves to the front.
+            turn[place] = turn[place // 2]
+            turn[place // 2] = orbit
+            break
+    return energy
+
+
 # Local search among all regular digraphs: two links exchange their tails, scored by exact BFB.
 #
 # Slot ``s = w * width + i`` is the i-th link into node w, from ``tail[s]``; slots from ``degree``
@@ -328,13 +419,10 @@ def anneal(nodes, tail, mate, degree, share, steps, heat, moves, least, words, d
     """Change tails by random moves; ``best_tail`` receives the best, whose score is returned.
 
     The score is (pairs further apart than ``steps``, sum of the largest loads); ``share[W]`` is
-    what a source adds to the load of a set W of in-links. With an empty ``share`` it is the sum of
-    all distances that comes second: loads are the more even the larger all balls are.
-
-    A move that makes the energy worse by x is kept with probability exp(-x / temperature); the
-    temperature falls from ``heat`` to nothing, and with no heat the search only climbs. Half of the
-    moves are at receivers that have the largest load where fewest have it. ``least`` is a sum that
-    cannot be beaten: the search ends.
+    what a source adds to the load of a set W of in-links. A move that makes the energy worse by x
+    is kept with probability exp(-x / temperature); the temperature falls from ``heat`` to nothing,
+    and with no heat the search only climbs. Half of the moves are at receivers that have the
+    largest load where fewest have it. ``least`` is a sum that cannot be beaten: the search ends.
     """
     width = len(tail) // nodes
     words_a_row = (nodes + 63) // 64
@@ -346,10 +434,11 @@ def anneal(nodes, tail, mate, degree, share, steps, heat, moves, least, words, d
     )
     voltage = np.zeros(len(tail), dtype=np.int64)
     slots = np.empty(4, dtype=np.int64)
-    old = np.empty((2, 4), dtype=np.int64)
+    old = np.empty((3, 4), dtype=np.int64)
     busy = np.zeros(nodes, dtype=np.int64)
     found = np.zeros(nodes, dtype=np.int64)
-    far, total, num_busy, energy = scored(tail, share, steps, work, found, 1e18)
+    far, total, ties, num_busy = measure(tail, share, steps, work, found, 1e18)
+    energy = energy_of(far, total, ties, nodes, share)
     for place in range(num_busy):
         busy[place] = found[place]
     best_far, best_total = far, total
@@ -368,18 +457,15 @@ def anneal(nodes, tail, mate, degree, share, steps, heat, moves, least, words, d
         slots[2], slots[3] = mate[first], mate[second]
         if first_node == second_node or not allowed(tail, slots, width, 1, True):
             continue
-        for place in range(4):
-            old[0, place], old[1, place] = tail[slots[place]], mate[slots[place]]
-        swap_tails(tail, voltage, mate, slots, 1)
+        change(tail, voltage, mate, slots, 1, True, 0, old)
         temperature = heat * (1 - move / moves)
         limit = energy
         if temperature > 0:
             limit -= temperature * np.log(max(chance, 1e-12))
-        far, total, count, new = scored(tail, share, steps, work, found, limit)
+        far, total, ties, count = measure(tail, share, steps, work, found, limit)
+        new = energy_of(far, total, ties, nodes, share)
         if new > limit:
-            for place in range(4):
-                if slots[place] >= 0:
-                    tail[slots[place]], mate[slots[place]] = old[0, place], old[1, place]
+            take_back(tail, voltage, mate, slots, old)
             continue
         energy, num_busy = new, count
         for place in range(num_busy):
@@ -391,41 +477,9 @@ def anneal(nodes, tail, mate, degree, share, steps, heat, moves, least, words, d
     return best_far, best_total
 
 
-def scored(tail, share, steps, work, busy, limit):
-    """The score, how many receivers are listed in ``busy``, and the energy.
-
-    A pair too far apart weighs as much as two sources on one link, or as five links of distance.
-    """
-    if len(share) == 0:
-        far, total = measure_hops(tail, steps, work)
-        return far, total, 0, far + total / 5.0
-    far, total, ties, num_busy = measure(tail, share, steps, work, busy, limit)
-    nodes = len(work[2])
-    return far, total, num_busy, total + (2.0 * far + ties / (4.0 * nodes)) * share[1]
-
-
-def measure_hops(tail, steps, work):
-    """Pairs too far apart, and the sum of all distances; too far counts as one step more."""
-    reached, grown = work[0], work[1]
-    nodes, words = reached.shape
-    into = tail.reshape(nodes, len(tail) // nodes)
-    reached[:] = np.uint64(0)
-    for node in range(nodes):
-        reached[node, node // 64] = np.uint64(1) << np.uint64(node % 64)
-    far = nodes * (nodes - 1)
-    total = far
-    for _ in range(steps):
-        far = nodes * nodes
-        for node in range(nodes):
-            for word in range(words):
-                union = reached[node, word]
-                for port in range(into.shape[1]):
-                    union |= reached[into[node, port], word]
-                grown[node, word] = union
-                far -= ones_in(union)
-        reached, grown = grown, reached
-        total += far
-    return far, total
+def energy_of(far, total, ties, nodes, share):
+    """One number for a score: a pair too far apart weighs as much as two sources on one link."""
+    return total + (2.0 * far + ties / (4.0 * nodes)) * share[1]
 
 
 def measure(tail, share, steps, work, busy, limit):

@@ -49,8 +49,8 @@ from ocs_codesign.search.generators import (
     multiplication_table,
 )
 from ocs_codesign.search.lifts import annealed, swapped, swaps_between
+from ocs_codesign.search.move_kernels import hops_beyond
 from ocs_codesign.search.move_kernels import measure as score
-from ocs_codesign.search.move_kernels import measure_hops
 from ocs_codesign.search.pool import measured_both_ways
 from ocs_codesign.search.score_kernels import score_affine, splice
 from ocs_codesign.search.slack import singles, slack_recipes
@@ -387,34 +387,40 @@ def test_what_has_slack_answers_for_its_neighbours():
     )
 
 
-def test_two_way_graphs_are_annealed_by_their_distances():
-    """At 70 nodes of three links each way: six steps, and late schedules next to the bound."""
-    question, steps = Question(70, 3, bidirectional=True), 6
-    recipe = swaps.annealed(question, steps, 40_000, seed=1)
-    assert recipe.bidirectional
-    topology = recipe.topology()
-    assert (topology.degree, topology.is_undirected(), topology.diameter()) == (3, True, steps)
-    random = swaps.annealed(question, topology.num_nodes, 0, seed=1).topology()
-    assert topology.distances().sum() < random.distances().sum()
-    late = measure(Late(recipe, steps, 100_000, 1)).cost
-    assert late.t_b <= least_t_b(70, 3, steps, bidirectional=True) * Fraction(103, 100)
+def test_two_way_lifts_of_few_steps_have_late_schedules_next_to_the_bound():
+    """396 nodes of three links each way: nine steps, one more than any graph needs."""
+    question, steps = Question(396, 3, bidirectional=True), 9
+    lift = swaps.short_lift(question, steps, 2**30, seed=1)
+    assert question.is_answered_by(lift)
+    assert lift.topology().is_undirected()
+    assert lift.topology().diameter() == steps
+    cost = Late(lift, steps, 100_000, 1, 1).predict()
+    assert cost.steps == steps
+    assert cost.t_b <= least_t_b(396, 3, steps, bidirectional=True) * Fraction(103, 100)
+    assert swaps.short_lift(question, steps, 2**30, seed=1) == lift
 
 
-def test_distances_are_counted_exactly():
-    rng = np.random.default_rng(4)
-    for nodes in (5, 64, 70, 130):
-        tail = rng.integers(0, nodes, (nodes, 3))
-        topology = Topology(nodes, tail.ravel(), np.repeat(np.arange(nodes), 3))
-        words = -(-nodes // 64)
-        sets = np.empty((nodes, words), dtype=np.uint64)
-        work = (
-            sets,
-            sets.copy(),
-            np.empty(nodes, dtype=np.int64),
-            np.empty((nodes, 0), dtype=np.int32),
-        )
-        for steps in (1, 3, 6):
-            distance = topology.distances()
-            is_far = (distance < 0) | (distance > steps)
-            total = np.where(is_far, steps + 1, distance).sum()
-            assert compiled(measure_hops)(tail.ravel(), steps, work) == (is_far.sum(), total)
+@pytest.mark.parametrize(("nodes", "degree", "steps"), [(396, 3, 7), (127, 4, 3), (514, 3, 9)])
+def test_no_lift_of_fewer_steps_than_there_can_be_is_found(nodes, degree, steps):
+    """Of a prime number of nodes and of twice one among them."""
+    assert swaps.short_lift(Question(nodes, degree, bidirectional=True), steps, 2**25, 1) is None
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize(("orbits", "order", "degree"), [(1, 30, 4), (4, 15, 3), (26, 1, 3)])
+def test_distances_beyond_the_steps_are_counted_exactly(orbits, order, degree, both):
+    question = Question(orbits * order, degree, both)
+    for seed in range(4):
+        state = swaps._random_voltages(question, orbits, np.random.default_rng(seed))
+        if state is None:
+            continue
+        tail, voltage, mate = state
+        lift = swaps._Climb(tail, voltage, mate, order, 0, np.random.default_rng(0)).recipe(degree)
+        distance = lift.topology().distances()
+        nodes = question.num_nodes
+        for steps in (0, 2, 5):
+            beyond = np.where(distance < 0, nodes, np.maximum(distance - steps, 0)).sum() / order
+            work = (np.zeros(nodes, int), np.zeros(nodes, int), np.arange(nodes) // order)
+            turn = np.arange(orbits)
+            sizes = (degree, order, steps, (*work, turn), 1, np.inf)
+            assert compiled(hops_beyond)(tail, voltage, *sizes) == beyond
