@@ -97,23 +97,30 @@ def hop_sum(num_nodes: int, degree: int) -> int:
     return total
 
 
-def bound(num_nodes: int, degree: int, collective: Collective | str = "allgather") -> Cost:
+def bound(
+    num_nodes: int,
+    degree: int,
+    collective: Collective | str = "allgather",
+    *,
+    bidirectional: bool = False,
+) -> Cost:
     """Least steps and least t_b of any topology with N nodes of degree d; no one need meet both.
 
     t_b >= (N - 1)/N, since every node must receive (or send) all other shards; an allreduce needs
     both halves. In an all-to-all every piece of M/N uses as many links as it goes hops, so
-    t_b >= hop_sum / N.
+    t_b >= hop_sum / N. ``bidirectional`` asks for the steps of links both ways.
 
-    >>> bound(1024, 4)
-    Cost(steps=5, t_b=Fraction(1023, 1024))
+    >>> bound(1024, 4), bound(1024, 4, bidirectional=True)
+    (Cost(steps=5, t_b=Fraction(1023, 1024)), Cost(steps=6, t_b=Fraction(1023, 1024)))
     >>> bound(8, 2, "alltoall")
     Cost(steps=3, t_b=Fraction(13, 8))
     """
     collective = Collective.parse(collective)
+    size = num_nodes, degree
+    steps = fewest_steps(*size, bidirectional=True) if bidirectional else moore_steps(*size)
     if collective == Collective.ALLTOALL:
-        hops = Fraction(hop_sum(num_nodes, degree), num_nodes)
-        return Cost(moore_steps(num_nodes, degree), hops)
-    once = Cost(moore_steps(num_nodes, degree), Fraction(num_nodes - 1, num_nodes))
+        return Cost(steps, Fraction(hop_sum(num_nodes, degree), num_nodes))
+    once = Cost(steps, Fraction(num_nodes - 1, num_nodes))
     return once + once if collective == Collective.ALLREDUCE else once
 
 

@@ -353,8 +353,9 @@ class Frontier(Tabular):
 
     @property
     def bound(self) -> Cost:
-        """Least steps and least t_b of any static topology of this size; no one need meet both."""
-        return bound(self.num_nodes, self.degree, self.collective)
+        """Least steps and least t_b of any static topology that answers; no one need meet both."""
+        size, both = (self.num_nodes, self.degree), self.question.bidirectional
+        return bound(*size, self.collective, bidirectional=both)
 
     def best(
         self,

@@ -330,3 +330,16 @@ def test_fresh_is_for_topologies_that_do_not_change(capsys):
     assert err.startswith("Error: ")
     assert err.count("\n") == 1
     assert "--fresh" in err
+
+
+def test_links_both_ways_need_more_steps_and_the_bound_says_so(capsys):
+    """22 nodes are within three hops at most over three links each way, 40 over one-way links."""
+    ask = ["frontier", "--nodes", "32", "--degree", "3"]
+    bounds = []
+    for more, ways in (([], ""), (["--bidirectional"], " with links both ways")):
+        assert main([*ask, *more]) == 0
+        said = capsys.readouterr().out
+        assert f"no topology of this size{ways} can beat {len(bounds) + 3} steps" in said
+        assert main([*ask, *more, "--json", "-"]) == 0
+        bounds.append(json.loads(capsys.readouterr().out)["bound"]["steps"])
+    assert bounds == [3, 4]

@@ -331,9 +331,10 @@ def frontier_sections(
         yield f"{own.name}: {cost_text(own.cost)}, measured; {met}."
     yield from _above_bound(answer)
     yield from proof_sections(answer.question, answer.collective, answer.candidates)
+    ways = " with links both ways" if answer.question.bidirectional else ""
     yield (
         f"These are the best of {len(answer.looked_at)} designs known or found; no topology of "
-        f"this size can beat {cost_text(answer.bound)}."
+        f"this size{ways} can beat {cost_text(answer.bound)}."
     )
     yield from search_sentences(answer)
     if FOREST_T_B in answer.criteria:
