@@ -169,13 +169,9 @@ def climb(tail, voltage, mate, degree, order, steps, share, both, least, moves, 
         first, second = draw(words, drawn, len(tail)), draw(words, drawn, len(tail))
         redrawn = draw(words, drawn, order)
         swap = orbits > 1 and (order == 1 or draw_real(words, drawn) < 0.5)
-        slots[0], slots[1] = first, second
-        slots[2], slots[3] = mate[first], mate[second]
-        if not swap:
-            slots[1], slots[3] = first, mate[first]
-        if not allowed(tail, slots, degree, order, swap):
+        ends = first, second if swap else first
+        if not moved(tail, voltage, mate, slots, old, ends, degree, order, swap, redrawn):
             continue
-        change(tail, voltage, mate, slots, order, swap, redrawn, old)
         new = _score(tail, voltage, degree, order, steps, share, both, backward, filled, work, best)
         if new <= best:
             best = new
@@ -196,8 +192,16 @@ def allowed(tail, slots, degree, order, swap):
     return order > 1 or (tail[first] != second // degree and tail[second] != first // degree)
 
 
-def change(tail, voltage, mate, slots, order, swap, redrawn, old):
-    """Swap two links or leave them, and give the first a new voltage; ``old`` keeps what was."""
+def moved(tail, voltage, mate, slots, old, ends, degree, order, swap, redrawn):
+    """Swap two links, or leave them, and give the first a new voltage; False if that is no move.
+
+    ``slots`` receives both links and their reverses, ``old`` what they were.
+    """
+    first, second = ends
+    slots[0], slots[1] = first, second
+    slots[2], slots[3] = mate[first], mate[second]
+    if not allowed(tail, slots, degree, order, swap):
+        return False
     for place in range(4):
         old[0, place] = tail[slots[place]]
         old[1, place] = voltage[slots[place]]
@@ -205,10 +209,10 @@ def change(tail, voltage, mate, slots, order, swap, redrawn, old):
     if swap:
         swap_tails(tail, voltage, mate, slots, order)
     if order > 1:
-        first, mate_of_first = slots[0], mate[slots[0]]
         voltage[first] = redrawn
-        if mate_of_first >= 0:
-            voltage[mate_of_first] = (order - redrawn) % order
+        if mate[first] >= 0:
+            voltage[mate[first]] = (order - redrawn) % order
+    return True
 
 
 def take_back(tail, voltage, mate, slots, old):
@@ -350,13 +354,9 @@ def anneal_hops(tail, voltage, mate, degree, order, steps, heat, moves, words, d
         redrawn = draw(words, drawn, order)
         pick, chance = draw_real(words, drawn), draw_real(words, drawn)
         swap = orbits > 1 and (order == 1 or pick < 0.5)
-        slots[0], slots[1] = first, second
-        slots[2], slots[3] = mate[first], mate[second]
-        if not swap:
-            slots[1], slots[3] = first, mate[first]
-        if not allowed(tail, slots, degree, order, swap):
+        ends = first, second if swap else first
+        if not moved(tail, voltage, mate, slots, old, ends, degree, order, swap, redrawn):
             continue
-        change(tail, voltage, mate, slots, order, swap, redrawn, old)
         left = 1 - number / moves
         limit = energy - heat * left * left * np.log(max(chance, 1e-12))
         mark = 1 + (number + 1) * orbits
@@ -453,11 +453,10 @@ def anneal(nodes, tail, mate, degree, share, steps, heat, moves, least, words, d
         if pick < 0.5 and num_busy:
             first_node = busy[int(2 * pick * num_busy)]
         first, second = first_node * width + first_port, second_node * width + second_port
-        slots[0], slots[1] = first, second
-        slots[2], slots[3] = mate[first], mate[second]
-        if first_node == second_node or not allowed(tail, slots, width, 1, True):
+        if first_node == second_node:
             continue
-        change(tail, voltage, mate, slots, 1, True, 0, old)
+        if not moved(tail, voltage, mate, slots, old, (first, second), width, 1, True, 0):
+            continue
         temperature = heat * (1 - move / moves)
         limit = energy
         if temperature > 0:
