@@ -13,7 +13,7 @@ import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
-    "core": 12_094,
+    "core": 12_101,
     "graphs": 4_343,
     "verification": 3_506,
     "schedules": 23_956,
@@ -21,12 +21,12 @@ LINES = {
     "circuits": 9_160,
     "fabric": 18_141,
     "jobs": 16_602,
-    "interop": 15_799,
+    "interop": 15_800,
     "faces": 23_813,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 65_405
+MAX_LINES_OF_TESTS = 65_458
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

@@ -83,7 +83,7 @@ def check_export_directory(directory: str | Path) -> None:
 
 def is_export(directory: str | Path) -> bool:
     """Whether a directory holds an export."""
-    return (Path(directory) / INDEX).is_file()
+    return os.path.isfile(Path(directory) / INDEX)  # a recipe may be too long for a path
 
 
 def programs_in(directory: str | Path) -> list[tuple[Path, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, final
@@ -207,7 +208,7 @@ _LONGEST_MARK = 4096
 
 def told_format(path: Path) -> str | None:
     """The format that a file tells by its suffix and its beginning, None if it tells none."""
-    if not path.is_file():
+    if not os.path.isfile(path):  # a recipe may be too long for a path
         return None
     with path.open("rb") as file:
         start = file.read(_LONGEST_MARK)

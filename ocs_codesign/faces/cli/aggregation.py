@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ocs_codesign.faces.cli.commands import option
 from ocs_codesign.faces.cli.message_options import unit_Bps, whole_ticks
-from ocs_codesign.faces.cli.options import network_of
+from ocs_codesign.faces.cli.options import name_of, network_of
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -85,5 +84,4 @@ def in_network(
     most = None
     if network.num_links <= MAX_BOUND_LINKS:
         most = most_algbw(only_forwarding(network), Collective.ALLREDUCE) * unit
-    name = Path(text).name if Path(text).exists() else text
-    return InNetwork(name, message, done, most)
+    return InNetwork(name_of(text), message, done, most)

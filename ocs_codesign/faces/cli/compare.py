@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,7 +135,7 @@ def _contest(given: CompareOptions, text: str) -> Contest:
     wanted = Collective(given.collective, 0 if rooted else None)
     unit = unit_Bps(network, given.bandwidth)
     network = with_latencies(network, given.latency)
-    name = Path(text).name if Path(text).exists() else text
+    name = opt.name_of(text)
     return Contest(
         *(name, network, wanted, given.sizes, unit, recipe),
         barriers=given.barriers,
@@ -155,7 +156,7 @@ def _network_and_recipe(text: str) -> tuple[Network, Recipe | None]:
     is_recipe = asked_digits(text) is not None or (
         text.rstrip().endswith(")") and builder not in NETWORKS and not is_builder(text)
     )
-    if Path(text).exists() or not is_recipe:
+    if exists(text) or not is_recipe:
         return opt.network_of(text), None
     recipe = recipe_of(text)
     return direct(recipe.topology(), 1), recipe

@@ -166,7 +166,7 @@ def exported_design(
         ticks = whole_ticks(latency_s, network, "--latency")
         network = network.changed(latency=[ticks] * network.num_links)
     return exported(
-        Path(text).name if Path(text).exists() else text,
+        opt.name_of(text),
         loaded.schedule,
         network,
         unit_Bps=None if bandwidth is None else unit_Bps(network, bandwidth),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -160,18 +159,13 @@ def _exchange(given: OptimumOptions, network: Network) -> Answer:
 
         free_value = free.value * unit_bytes
         kept = Guided(guide.names, free_value, found.value / free.value, relays=relays)
-    name = _name(given.network)
+    name = opt.name_of(given.network)
     answer = (name, found, unit_bytes, unit, sizes if demand is None else (), relays, kept)
     figure = ("network.exchange_figure", found, name, allowed, phases)
     return answered("networks.exchange", *answer, figure=figure)
 
 
 _SHOWN_SIZES = (Fraction(2**20), Fraction(2**26), Fraction(2**30))
-
-
-def _name(text: str) -> str:
-    """A file without its directory, a builder as it was given."""
-    return Path(text).name if Path(text).exists() else text
 
 
 def _found(given: OptimumOptions, network: Network) -> NetworkOptimum:
@@ -197,7 +191,7 @@ def _found(given: OptimumOptions, network: Network) -> NetworkOptimum:
     if given.with_slack:
         spare = tuple(spare_bandwidth(gather, range(network.num_links)))
     helpful = tuple(helpful_links(gather))
-    name = _name(given.network)
+    name = opt.name_of(given.network)
     found = NetworkOptimum(name, network, gather, scatter, rate, helpful, lost, spare)
     return found if given.sketch is None else replace(found, sketch=_guided(given, found))
 

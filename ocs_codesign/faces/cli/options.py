@@ -6,6 +6,7 @@ import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -351,12 +352,17 @@ def _read_ratio(ctx: click.Context, param: click.Parameter, value: str | None) -
     return float(digits + (exponent or "")) / (100 if percent else 1)
 
 
+def name_of(text: str) -> str:
+    """A file without its directory, a builder or a recipe as it was given."""
+    return Path(text).name if exists(text) else text
+
+
 def network_of(text: str) -> Network:
     """The network in a file, or the one that a call of a builder or a recipe names."""
     from ocs_codesign.graphs.handle import asked_digits
 
     text = STDIN if text == STDOUT else text
-    is_file = Path(text).exists()
+    is_file = exists(text)
     if not is_file and asked_digits(text) is not None:
         from ocs_codesign.faces.cli.handles import recipe_of
 

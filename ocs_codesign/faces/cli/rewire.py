@@ -282,12 +282,12 @@ def _asked(given: RewireOptions, by: InventedOptions) -> Answer:
 
 def _named_topology(text: str) -> tuple[str, Topology]:
     """What a recipe, or the name of a graph file, is called, and its topology."""
-    from pathlib import Path
+    from os.path import isfile
 
     from ocs_codesign.graphs.handle import asked_digits
 
     is_recipe = "(" in text or asked_digits(text) is not None
-    is_file = not is_recipe or Path(text).is_file()
+    is_file = not is_recipe or isfile(text)
     given = opt.GivenGraph.of(None, text) if is_file else opt.GivenGraph.of(text, None)
     return given.name, given.topology()
 

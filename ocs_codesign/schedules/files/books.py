@@ -99,7 +99,7 @@ class _Record(BaseModel):
 
 def is_book(path: str | Path) -> bool:
     """Whether a directory holds a book."""
-    return (Path(path) / BOOK_FILE).is_file()
+    return os.path.isfile(Path(path) / BOOK_FILE)  # a recipe may be too long for a path
 
 
 def check_book_directory(directory: str | Path) -> None:
