@@ -28,6 +28,7 @@ from ocs_codesign.search.late import (
 from ocs_codesign.search.lifts import (
     MAX_LOADED_NODES,
     annealed,
+    has_room,
     moves_within,
     shares,
     short_lift,
@@ -268,8 +269,9 @@ _EDIT_WORDS, _SWAP_WORDS, _ANNEAL_WORDS, _LIFT_VISITS = 2**9, 2**9, 2**8, 2**14
 """Words of reach sets to look at for a unit of work: in all, and in every annealing."""
 _MAX_MOVES, _MOVES_A_NODE, _LEAST_MOVES = 2**16, 2**11, 32
 _SEEDS = 3
-_FAR, _UNANSWERED = Fraction(3, 50), Fraction(100)
-"""Above the bound: what late schedules are looked for on edited neighbours, and what has none."""
+_FAR, _FAR_OF_LIFTS, _UNANSWERED = Fraction(3, 50), Fraction(1, 50), Fraction(100)
+"""Above the bound: what late schedules are looked for on edited neighbours, what on lifts, and what
+has none."""
 _STEPS_LED_TO, _BASES, _LATE_EDIT_WORDS = 2, 5, 2**12
 
 
@@ -288,7 +290,7 @@ def filled(
     is_large = question.num_nodes > MAX_STORED_NODES
     searches = [_affine, _edited, _late] if is_large else [*SEARCHES]
     for number, search in enumerate(searches):
-        closely = search in (_late, _late_on_neighbours)
+        closely = search in _CLOSELY
         steps = open_steps([*scored, *found], question, closely=closely)
         if not steps:
             continue
@@ -339,24 +341,14 @@ def _edited(
 def _annealed(
     question: Question, _s: list[Design], _n: list[Design], effort: Effort, steps: list[int]
 ) -> list[Recipe]:
-    """From random digraphs, where these are few enough to search among them all.
-
-    Two-way graphs of more nodes from random lifts, by their distances alone.
-    """
-    nodes = question.num_nodes
-    found: list[Recipe | None] = []
-    if nodes <= MAX_LOADED_NODES:
+    """From random digraphs, where these are few enough to search among them all."""
+    found: list[Recipe] = []
+    if question.num_nodes <= MAX_LOADED_NODES:
         for at_most, attempt in product(steps, range(_SEEDS)):
             moves = _moves(question, at_most, effort.work * _ANNEAL_WORDS)
-            found.append(annealed(question, at_most, moves, effort.seed + attempt))
-    elif question.bidirectional and nodes <= MAX_STORED_NODES:
-        fewest = fewest_steps(nodes, question.degree, bidirectional=True)
-        found = [
-            short_lift(question, at_most, effort.work * _LIFT_VISITS, effort.seed)
-            for at_most in steps
-            if at_most > fewest
-        ]
-    return [recipe for recipe in found if recipe is not None]
+            recipe = annealed(question, at_most, moves, effort.seed + attempt)
+            found += [] if recipe is None else [recipe]
+    return found
 
 
 def _swapped(
@@ -385,6 +377,23 @@ def _late(
     return [*late_recipes(question, scored, effort, steps)]
 
 
+def _late_on_lifts(
+    question: Question, scored: list[Design], _n: list[Design], effort: Effort, steps: list[int]
+) -> list[Recipe]:
+    """Items that arrive late on lifts annealed by their distances alone, where all else is far.
+
+    Late schedules are next to the bound on most of them, whatever their loads under BFB.
+    """
+    if not MAX_LOADED_NODES < question.num_nodes <= MAX_STORED_NODES:
+        return []
+    found: list[Recipe] = []
+    for at_most in _far_within(question, scored, steps, _FAR_OF_LIFTS):
+        if question.bidirectional or has_room(question, at_most):
+            lift = short_lift(question, at_most, effort.work * _LIFT_VISITS, effort.seed)
+            found += [] if lift is None else late_within(question, [lift], at_most, effort)
+    return found
+
+
 def _late_on_neighbours(
     question: Question, scored: list[Design], near: list[Design], effort: Effort, steps: list[int]
 ) -> list[Recipe]:
@@ -396,13 +405,8 @@ def _late_on_neighbours(
     """
     if question.bidirectional:
         return []
-    costs = [design.cost_of(Collective.ALLGATHER) for design in scored]
     found: list[Recipe] = []
-    fewest = fewest_steps(question.num_nodes, question.degree)
-    for at_most in [one for one in steps if one > fewest][:_STEPS_LED_TO]:
-        known = _excess(question, costs, at_most)
-        if known <= _FAR:
-            continue
+    for at_most, known in _far_within(question, scored, steps, _FAR).items():
         promise = {design: _promise_within(question, design, at_most) for design in near}
         bases = [one for one in sorted(near, key=promise.__getitem__) if promise[one] < known]
         for kind in (slack_recipes(question, at_most, effort), within_steps(bases, at_most)):
@@ -412,6 +416,18 @@ def _late_on_neighbours(
                     starts = _edited_within(question, base, at_most, effort, number)
             found += late_within(question, starts, at_most, effort)
     return found
+
+
+def _far_within(
+    question: Question, scored: list[Design], steps: list[int], far: Fraction
+) -> dict[int, Fraction]:
+    """How far above the bound the best is at the first steps beyond the fewest, where it is far."""
+    size, both = (question.num_nodes, question.degree), question.bidirectional
+    fewest = fewest_steps(*size, bidirectional=both)
+    costs = [design.cost_of(Collective.ALLGATHER) for design in scored]
+    beyond = [one for one in steps if one > fewest][:_STEPS_LED_TO]
+    excess = {at_most: _excess(question, costs, at_most) for at_most in beyond}
+    return {at_most: over for at_most, over in excess.items() if over > far}
 
 
 def _promise_within(question: Question, design: Design, at_most: int) -> Fraction:
@@ -438,12 +454,14 @@ def _edited_within(
 
 def _excess(question: Question, costs: list[Cost], at_most: int) -> Fraction:
     """The least t_b in at most so many steps above its bound, as a share of it."""
-    least = least_t_b(question.num_nodes, question.degree, at_most)
+    size, both = (question.num_nodes, question.degree), question.bidirectional
+    least = least_t_b(*size, at_most, bidirectional=both)
     within = [cost.t_b for cost in costs if cost.steps <= at_most]
     return min(within) / least - 1 if least and within else _UNANSWERED
 
 
-SEARCHES = (_affine, _edited, _annealed, _swapped, _late, _late_on_neighbours)
+_CLOSELY = (_late, _late_on_lifts, _late_on_neighbours)
+SEARCHES = (_affine, _edited, _annealed, _swapped, *_CLOSELY)
 
 
 def _moves(question: Question, steps: int, words: int) -> int:

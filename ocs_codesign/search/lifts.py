@@ -7,10 +7,10 @@ trivial group they are all digraphs, and the moves are link swaps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import cycle, islice, product
-from math import lcm
+from math import exp, lcm
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -185,6 +185,23 @@ def _random_voltages(
 
 _MOST_ORBITS, _BEST_ORBITS, _ORBIT_COUNTS = 256, 12, 4
 _HEAT_OF_HOPS, _MOVES_OF_HOPS, _MOST_ATTEMPTS = 3.0, 20_000, 24
+_VISITS_OF_QUOTIENTS = 2**21
+_MISSED = 2
+"""Nodes that a random digraph may have out of a node's reach for annealing to bring them in."""
+
+
+def has_room(question: Question, steps: int) -> bool:
+    """Whether random digraphs of so many steps are near enough for annealing to find one.
+
+    A walk of so many links misses a node of N with chance 1 - 1/N: of all there are, that many are
+    missed by exp(-walks / N) of them.
+
+    >>> from ocs_codesign.schedules.design import Question
+    >>> [has_room(Question(nodes, 3), 8) for nodes in (1400, 1600)]
+    [True, False]
+    """
+    walks = _reachable(question, steps)
+    return question.num_nodes <= _MISSED * exp(walks / question.num_nodes)
 
 
 def short_lift(question: Question, steps: int, visits: int, seed: int) -> Lift | None:
@@ -211,12 +228,31 @@ def short_lift(question: Question, steps: int, visits: int, seed: int) -> Lift |
             continue
         visits -= moves * orbits * nodes * degree
         state = _Climb(*voltages, nodes // orbits, moves, rng)
-        sizes = (degree, state.order, steps, _HEAT_OF_HOPS, moves)
-        with words_of(rng, 3 * moves, 2 * moves) as drawn:
-            beyond = compiled(anneal_hops)(state.tail, state.voltage, state.mate, *sizes, *drawn)
-        if not beyond:
+        _spread(state, degree)
+        if not _anneal_hops(state, degree, steps, moves):
             return state.recipe(degree)
     return None
+
+
+def _spread(state: _Climb, degree: int) -> None:
+    """Links between orbits as those of a digraph of small distances, whose cuts are large.
+
+    Where few links lead out of some orbits, what is late does not help: all else passes them.
+    """
+    voltage, orbits = state.voltage, len(state.tail) // degree
+    quotient = replace(state, voltage=np.zeros_like(voltage), order=1)
+    _anneal_hops(quotient, degree, 0, _VISITS_OF_QUOTIENTS // (orbits * orbits * degree))
+    if state.mate[0] >= 0:
+        slots = np.flatnonzero(np.arange(len(state.mate)) < state.mate)
+        voltage[state.mate[slots]] = -voltage[slots] % state.order
+
+
+def _anneal_hops(state: _Climb, degree: int, steps: int, moves: int) -> int:
+    """The hops beyond so many steps that are left."""
+    sizes = (degree, state.order, steps, _HEAT_OF_HOPS, moves)
+    with words_of(state.rng, 3 * moves, 2 * moves) as drawn:
+        arrays = (state.tail, state.voltage, state.mate)
+        return int(compiled(anneal_hops)(*arrays, *sizes, *drawn))
 
 
 # Local search by swaps of links, among all digraphs of a degree, from a start or from scratch.

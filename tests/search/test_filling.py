@@ -32,6 +32,7 @@ from ocs_codesign.search.bases import Effort, cayley_recipe
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import (
     _edit,
+    _late_on_lifts,
     _late_on_neighbours,
     _row,
     _sampled,
@@ -398,6 +399,48 @@ def test_two_way_lifts_of_few_steps_have_late_schedules_next_to_the_bound():
     assert cost.steps == steps
     assert cost.t_b <= least_t_b(396, 3, steps, bidirectional=True) * Fraction(103, 100)
     assert swaps.short_lift(question, steps, 2**30, seed=1) == lift
+
+
+@pytest.mark.parametrize(("nodes", "degree", "steps"), [(201, 4, 5), (201, 3, 6), (1300, 3, 8)])
+def test_late_schedules_on_lifts_are_looked_for_where_all_else_is_far(nodes, degree, steps):
+    """Of three links in eight steps 1,300 nodes were half above the bound before."""
+    question, effort = Question(nodes, degree), Effort(work=2**17)
+    known = [measure(GeneralizedKautz(degree, nodes))]
+    recipes = _late_on_lifts(question, known, [], effort, [steps])
+    assert {type(recipe) for recipe in recipes} == {Late}
+    assert all(recipe.alike for recipe in recipes)
+    costs = [recipe.predict() for recipe in recipes]
+    assert {cost.steps for cost in costs} == {steps}
+    least = least_t_b(nodes, degree, steps)
+    assert min(cost.t_b for cost in costs) < least * Fraction(102, 100)
+    found = measure(recipes[0])
+    assert found.cost == costs[0]
+    assert _late_on_lifts(question, [*known, found], [], effort, [steps]) == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "degree", "steps"),
+    [(257, 4, 5), (1024, 4, 6), (62, 2, 9), (2052, 4, 9)],
+    ids=["prime", "tight", "small", "large"],
+)
+def test_no_lifts_are_looked_for_where_there_are_none(nodes, degree, steps):
+    question, known = Question(nodes, degree), [measure(GeneralizedKautz(degree, nodes))]
+    assert _late_on_lifts(question, known, [], Effort(), [steps]) == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "degree", "both"), [(500, 3, False), (130, 4, False), (480, 4, True)]
+)
+def test_orbits_of_lifts_are_linked_to_others(nodes, degree, both):
+    """Where an orbit has links to itself, fewer lead to it than what it has to receive."""
+    lift = swaps.short_lift(Question(nodes, degree, both), 12, 2**30, seed=1)
+    orbits = len(lift.heads)
+    assert orbits > degree
+    links = {
+        (orbit, head // (nodes // orbits)) for orbit, row in enumerate(lift.heads) for head in row
+    }
+    assert len(links) == orbits * degree
+    assert all(orbit != head for orbit, head in links)
 
 
 @pytest.mark.parametrize(("nodes", "degree", "steps"), [(396, 3, 7), (127, 4, 3), (514, 3, 9)])
