@@ -17,7 +17,7 @@ LINES = {
     "graphs": 4_343,
     "verification": 3_506,
     "schedules": 23_956,
-    "search": 8_919,
+    "search": 8_926,
     "circuits": 9_160,
     "fabric": 18_141,
     "jobs": 16_602,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
 from math import ceil, lcm
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from ocs_codesign.search.lifts import (
     has_room,
     moves_within,
     shares,
-    short_lift,
+    short_lifts,
     swapped,
 )
 from ocs_codesign.search.move_kernels import score_cuts, score_insertions
@@ -272,7 +272,7 @@ _SEEDS = 3
 _FAR, _FAR_OF_LIFTS, _UNANSWERED = Fraction(3, 50), Fraction(1, 50), Fraction(100)
 """Above the bound: what late schedules are looked for on edited neighbours, what on lifts, and what
 has none."""
-_STEPS_LED_TO, _BASES, _LATE_EDIT_WORDS = 2, 5, 2**12
+_STEPS_LED_TO, _BASES, _LIFTS, _LATE_EDIT_WORDS = 2, 5, 3, 2**12
 
 
 def filled(
@@ -389,8 +389,10 @@ def _late_on_lifts(
     found: list[Recipe] = []
     for at_most in _far_within(question, scored, steps, _FAR_OF_LIFTS):
         if question.bidirectional or has_room(question, at_most):
-            lift = short_lift(question, at_most, effort.work * _LIFT_VISITS, effort.seed)
-            found += [] if lift is None else late_within(question, [lift], at_most, effort)
+            visits = effort.work * _LIFT_VISITS
+            lifts = [*islice(short_lifts(question, at_most, visits, effort.seed), _LIFTS)]
+            late = late_within(question, lifts, at_most, effort)
+            found += sorted(late, key=lambda one: one.predict().t_b)[:1]
     return found
 
 

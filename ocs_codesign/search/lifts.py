@@ -207,13 +207,19 @@ def has_room(question: Question, steps: int) -> bool:
 def short_lift(question: Question, steps: int, visits: int, seed: int) -> Lift | None:
     """A lift of at most so many steps, by annealing from random ones; None if none is found.
 
-    Over cyclic groups whose number of orbits is near a dozen: a move is looked at from a node an
-    orbit, and of so many graphs as there are of these there is mostly one.
-
     >>> from ocs_codesign.schedules.design import Question
     >>> lift = short_lift(Question(396, 3, bidirectional=True), 9, 2**30, seed=1)
     >>> lift.topology().diameter(), len(lift.heads), lift.bidirectional
     (9, 12, True)
+    """
+    return next(short_lifts(question, steps, visits, seed), None)
+
+
+def short_lifts(question: Question, steps: int, visits: int, seed: int) -> Iterator[Lift]:
+    """Lifts of at most so many steps, of some numbers of orbits in turn, by annealing.
+
+    Over cyclic groups whose number of orbits is near a dozen: a move is looked at from a node an
+    orbit, and of so many graphs as there are of these there is mostly one.
     """
     nodes, degree = question.num_nodes, question.degree
     counts = [count for count in range(2, min(nodes, _MOST_ORBITS) + 1) if nodes % count == 0]
@@ -230,8 +236,7 @@ def short_lift(question: Question, steps: int, visits: int, seed: int) -> Lift |
         state = _Climb(*voltages, nodes // orbits, moves, rng)
         _spread(state, degree)
         if not _anneal_hops(state, degree, steps, moves):
-            return state.recipe(degree)
-    return None
+            yield state.recipe(degree)
 
 
 def _spread(state: _Climb, degree: int) -> None:

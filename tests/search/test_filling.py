@@ -401,7 +401,7 @@ def test_two_way_lifts_of_few_steps_have_late_schedules_next_to_the_bound():
     assert swaps.short_lift(question, steps, 2**30, seed=1) == lift
 
 
-@pytest.mark.parametrize(("nodes", "degree", "steps"), [(201, 4, 5), (201, 3, 6), (1300, 3, 8)])
+@pytest.mark.parametrize(("nodes", "degree", "steps"), [(92, 2, 8), (660, 3, 8), (1300, 3, 8)])
 def test_late_schedules_on_lifts_are_looked_for_where_all_else_is_far(nodes, degree, steps):
     """Of three links in eight steps 1,300 nodes were half above the bound before."""
     question, effort = Question(nodes, degree), Effort(work=2**17)
@@ -410,9 +410,9 @@ def test_late_schedules_on_lifts_are_looked_for_where_all_else_is_far(nodes, deg
     assert {type(recipe) for recipe in recipes} == {Late}
     assert all(recipe.alike for recipe in recipes)
     costs = [recipe.predict() for recipe in recipes]
-    assert {cost.steps for cost in costs} == {steps}
+    assert [cost.steps for cost in costs] == [steps]
     least = least_t_b(nodes, degree, steps)
-    assert min(cost.t_b for cost in costs) < least * Fraction(102, 100)
+    assert costs[0].t_b < least * Fraction(102, 100)
     found = measure(recipes[0])
     assert found.cost == costs[0]
     assert _late_on_lifts(question, [*known, found], [], effort, [steps]) == []
