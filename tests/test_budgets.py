@@ -17,16 +17,16 @@ LINES = {
     "graphs": 4_343,
     "verification": 3_506,
     "schedules": 23_956,
-    "search": 8_926,
+    "search": 8_920,
     "circuits": 9_160,
     "fabric": 18_141,
     "jobs": 16_602,
     "interop": 15_800,
-    "faces": 23_813,
+    "faces": 23_812,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 65_501
+MAX_LINES_OF_TESTS = 65_502
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12

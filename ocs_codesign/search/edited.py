@@ -388,7 +388,7 @@ def _late_on_lifts(
         return []
     found: list[Recipe] = []
     for at_most in _far_within(question, scored, steps, _FAR_OF_LIFTS):
-        if question.bidirectional or has_room(question, at_most):
+        if has_room(question, at_most):
             visits = effort.work * _LIFT_VISITS
             lifts = [*islice(short_lifts(question, at_most, visits, effort.seed), _LIFTS)]
             late = late_within(question, lifts, at_most, effort)

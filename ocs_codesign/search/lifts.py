@@ -191,28 +191,17 @@ _MISSED = 2
 
 
 def has_room(question: Question, steps: int) -> bool:
-    """Whether random digraphs of so many steps are near enough for annealing to find one.
+    """Whether random graphs of so many steps are near enough for annealing to find one.
 
-    A walk of so many links misses a node of N with chance 1 - 1/N: of all there are, that many are
-    missed by exp(-walks / N) of them.
+    A walk misses a node of N with chance 1 - 1/N, and all walks together with exp(-walks / N). Over
+    links both ways, whose distances are the same in both directions, too few have been no obstacle.
 
     >>> from ocs_codesign.schedules.design import Question
     >>> [has_room(Question(nodes, 3), 8) for nodes in (1400, 1600)]
     [True, False]
     """
-    walks = _reachable(question, steps)
-    return question.num_nodes <= _MISSED * exp(walks / question.num_nodes)
-
-
-def short_lift(question: Question, steps: int, visits: int, seed: int) -> Lift | None:
-    """A lift of at most so many steps, by annealing from random ones; None if none is found.
-
-    >>> from ocs_codesign.schedules.design import Question
-    >>> lift = short_lift(Question(396, 3, bidirectional=True), 9, 2**30, seed=1)
-    >>> lift.topology().diameter(), len(lift.heads), lift.bidirectional
-    (9, 12, True)
-    """
-    return next(short_lifts(question, steps, visits, seed), None)
+    walks, nodes = _reachable(question, steps), question.num_nodes
+    return question.bidirectional or nodes <= _MISSED * exp(walks / nodes)
 
 
 def short_lifts(question: Question, steps: int, visits: int, seed: int) -> Iterator[Lift]:
@@ -220,6 +209,11 @@ def short_lifts(question: Question, steps: int, visits: int, seed: int) -> Itera
 
     Over cyclic groups whose number of orbits is near a dozen: a move is looked at from a node an
     orbit, and of so many graphs as there are of these there is mostly one.
+
+    >>> from ocs_codesign.schedules.design import Question
+    >>> lift = next(short_lifts(Question(396, 3, bidirectional=True), 9, 2**30, seed=1))
+    >>> lift.topology().diameter(), len(lift.heads), lift.bidirectional
+    (9, 12, True)
     """
     nodes, degree = question.num_nodes, question.degree
     counts = [count for count in range(2, min(nodes, _MOST_ORBITS) + 1) if nodes % count == 0]

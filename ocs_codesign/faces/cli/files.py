@@ -473,7 +473,7 @@ def _job(given: RunOptions, on: Runtime, elements: int) -> RunJob | MessagesJob:
     """The program of what was given, verified as far as it is a plan."""
     text, ranks, asked = given.design, given.ranks, given.asked
     plan, barriers = _plan(text, elements * ELEMENT_BYTES, asked)
-    name = Path(text).name if exists(text) else text
+    name = opt.name_of(text)
     job: RunJob | MessagesJob
     job = on.job(name, plan, elements, barriers, given.seed, in_place=asked["in_place"])
     if ranks is not None and ranks != job.program.num_ranks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,7 +194,7 @@ def _simulation(given: SimulateOptions, message: Fraction, options: dict[str, An
     if witness is not None:
         raise RuntimeError(f"the simulation fails: {witness}")
     return Simulation(
-        Path(text).name if exists(text) else text,
+        opt.name_of(text),
         schedule.collective,
         schedule.num_hosts,
         message,
