@@ -80,20 +80,23 @@ def least_t_b(
     return bound(num_nodes, degree, collective).t_b
 
 
-def hop_sum(num_nodes: int, degree: int) -> int:
+def hop_sum(num_nodes: int, degree: int, *, bidirectional: bool = False) -> int:
     """Least sum of the distances from a node to all others: that of a full d-ary out-tree.
 
-    >>> hop_sum(1024, 4), hop_sum(8, 1)
-    (4667, 28)
+    On links in both directions that of a tree without ways back.
+
+    >>> hop_sum(1024, 4), hop_sum(8, 1), hop_sum(36, 4), hop_sum(36, 4, bidirectional=True)
+    (4667, 28, 81, 85)
     """
     _check_sizes(num_nodes, degree)
     if degree == 1:
         return num_nodes * (num_nodes - 1) // 2
-    total, hops, layer, left = 0, 0, 1, num_nodes - 1
+    total, hops, layer, left = 0, 0, degree, num_nodes - 1
     while left:
-        hops, layer = hops + 1, min(layer * degree, left)
+        hops, layer = hops + 1, min(layer, left)
         total += hops * layer
         left -= layer
+        layer *= degree - bidirectional
     return total
 
 
@@ -108,7 +111,7 @@ def bound(
 
     t_b >= (N - 1)/N, since every node must receive (or send) all other shards; an allreduce needs
     both halves. In an all-to-all every piece of M/N uses as many links as it goes hops, so
-    t_b >= hop_sum / N. ``bidirectional`` asks for the steps of links both ways.
+    t_b >= hop_sum / N. ``bidirectional`` asks for those of links both ways.
 
     >>> bound(1024, 4), bound(1024, 4, bidirectional=True)
     (Cost(steps=5, t_b=Fraction(1023, 1024)), Cost(steps=6, t_b=Fraction(1023, 1024)))
@@ -119,7 +122,7 @@ def bound(
     size = num_nodes, degree
     steps = fewest_steps(*size, bidirectional=True) if bidirectional else moore_steps(*size)
     if collective == Collective.ALLTOALL:
-        return Cost(steps, Fraction(hop_sum(num_nodes, degree), num_nodes))
+        return Cost(steps, Fraction(hop_sum(*size, bidirectional=bidirectional), num_nodes))
     once = Cost(steps, Fraction(num_nodes - 1, num_nodes))
     return once + once if collective == Collective.ALLREDUCE else once
 

@@ -25,7 +25,7 @@ from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.graphs.families.affine import AffineSpliced
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.schedules.breadth_first.loads import MAX_SUBSET_WIDTH
-from ocs_codesign.schedules.stepped.arrivals import default_moves
+from ocs_codesign.schedules.stepped.arrivals import default_moves, ways_to_search
 from ocs_codesign.schedules.stepped.late import WHOLE_ITEMS
 from ocs_codesign.search.bases import MAX_SEARCHED_NODES
 
@@ -87,16 +87,16 @@ def late_within(
 def _late(recipe: Recipe, steps: int, moves: int, seed: int) -> list[Late]:
     """With arrivals as alike as nodes, where the graph declares that many are.
 
-    In as many steps as the diameter, where balls grow like trees, by all sets of in-links too.
+    By all the ways of searching that are worth it, two in as many steps as the diameter.
     """
     topology = recipe.topology()
     symmetry = topology.symmetry
-    if symmetry is None or _ALIKE * len(symmetry.representatives()) > recipe.num_nodes:
-        late = Late(recipe, steps, moves, seed)
-    else:
-        late = Late(recipe, steps, min(moves, _MOVES_IF_ALIKE), seed, 1)
-    is_tight = topology.diameter() == steps
-    return [late, replace(late, all_sets=1)] if is_tight else [late]
+    late, num_rows = Late(recipe, steps, moves, seed), recipe.num_nodes
+    if symmetry is not None and _ALIKE * len(symmetry.representatives()) <= num_rows:
+        late = replace(late, moves=min(moves, _MOVES_IF_ALIKE), alike=1)
+        num_rows = len(symmetry.representatives())
+    ways = ways_to_search(num_rows, is_tight=topology.diameter() == steps)
+    return [replace(late, all_sets=int(way), first_cut=cut) for way, cut in ways]
 
 
 def spliced_recipes(question: Question, steps: list[int]) -> list[AffineSpliced]:

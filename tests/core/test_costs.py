@@ -160,6 +160,20 @@ def test_hop_sum_by_definition(nodes, degree):
     assert hop_sum(nodes, degree) == sum(depth)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Complete(2)", "Complete(5)", "BiRing(2, 9)", 'Named("petersen")', "Circulant(8, (1, 2))"],
+)
+def test_hop_sums_of_links_both_ways_are_met(text):
+    topology = parse(text).topology()
+    nodes, degree = topology.num_nodes, topology.degree
+    hops = hop_sum(nodes, degree, bidirectional=True)
+    assert topology.distances()[0].sum() == hops
+    both = bound(nodes, degree, "alltoall", bidirectional=True)
+    assert both == Cost(topology.diameter(), Fraction(hops, nodes))
+    assert both.t_b >= bound(nodes, degree, "alltoall").t_b
+
+
 def test_bound_of_an_allreduce_is_both_halves():
     assert bound(1024, 4, "allreduce") == Cost(10, Fraction(1023, 512))
     assert bound(1024, 4, Collective.REDUCE_SCATTER) == bound(1024, 4)

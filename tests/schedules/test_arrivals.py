@@ -23,7 +23,12 @@ from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.breadth_first.assembly import bfb
 from ocs_codesign.schedules.breadth_first.loads import bfb_loads
 from ocs_codesign.schedules.design import Question, build, measure, measure_topology
-from ocs_codesign.schedules.stepped.arrivals import ArrivalSteps, late_arrivals, too_early
+from ocs_codesign.schedules.stepped.arrivals import (
+    ArrivalSteps,
+    late_arrivals,
+    too_early,
+    ways_to_search,
+)
 from ocs_codesign.schedules.stepped.late import late_schedule
 from ocs_codesign.search.bases import Effort
 from ocs_codesign.search.edited import _late, filled, open_steps
@@ -341,6 +346,28 @@ def test_refusals(arguments, sentence):
     text, *limits = arguments
     with pytest.raises(ValueError, match=sentence):
         late_arrivals(parse(text).topology(), *limits)
+
+
+@pytest.mark.parametrize("first_cut", [0, -16, 1025])
+def test_first_cuts_that_are_none(first_cut):
+    torus = parse("Torus((6, 6))")
+    with pytest.raises(ValueError, match=f"first_cut.* {first_cut}"):
+        late_arrivals(torus.topology(), 6, 9, first_cut=first_cut)
+    with pytest.raises(ValueError, match=f"first_cut.* {first_cut}"):
+        Late(torus, 6, 9, 1, first_cut=first_cut)
+
+
+def test_of_many_nodes_small_cuts_find_more_in_as_many_moves():
+    """Loads that cannot be lowered by as much as is tried cost 20 moves a node."""
+    recipe = parse("AffineSpliced(1021, 361, (1, 368, 652, 17))")
+    steps = recipe.topology().diameter() + 1
+    large, small = (Late(recipe, steps, 200_000, 1, first_cut=cut) for cut in (256, 16))
+    least = bound(1021, 4).t_b
+    assert (small.predict().t_b - least) * 2 < large.predict().t_b - least
+    assert ways_to_search(613, is_tight=False) == [(False, small.first_cut)]
+    assert ways_to_search(60, is_tight=False) == [(False, large.first_cut)]
+    assert repr(small).endswith(", 0, 0, 16)")
+    assert parse(repr(small)) == small
 
 
 def test_in_the_diameter_moves_count_that_unload_any_links():

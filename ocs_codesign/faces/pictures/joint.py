@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from ocs_codesign.core.cost import CostModel, MessageSizes
-    from ocs_codesign.schedules.design import Design
+    from ocs_codesign.core.cost import Cost, CostModel, MessageSizes
+    from ocs_codesign.schedules.design import Design, Question
     from ocs_codesign.search.pareto import Frontier
 
 
@@ -116,11 +116,15 @@ def _name(frontier: Frontier, one: Design) -> str:
 
 def _least(frontier: Frontier) -> tuple[float, float]:
     """The bounds of both axes."""
-    question = frontier.question
-    gather = bound(question.num_nodes, question.degree, Collective.ALLGATHER)
+    gather = _gather_bound(frontier.question)
     return float(gather.t_b if counts_allgather(frontier) else gather.steps), float(
         frontier.bound.t_b
     )
+
+
+def _gather_bound(question: Question) -> Cost:
+    size, both = (question.num_nodes, question.degree), question.bidirectional
+    return bound(*size, Collective.ALLGATHER, bidirectional=both)
 
 
 def _in_view(frontier: Frontier) -> list[Design]:
@@ -161,8 +165,7 @@ def _set_axes(axes: Axes, frontier: Frontier, shown: Sequence[Design]) -> None:
 
 def _draw_bounds(axes: Axes, frontier: Frontier) -> None:
     style: dict[str, Any] = {"color": BOUND, "linewidth": 1, "zorder": 1.5}
-    question, (x, y) = frontier.question, _least(frontier)
-    gather = bound(question.num_nodes, question.degree, Collective.ALLGATHER)
+    gather, (x, y) = _gather_bound(frontier.question), _least(frontier)
     note = f"fewest steps (Moore): {gather.steps}"
     if counts_allgather(frontier):
         note = f"least allgather $t_b$: {gather.t_b}"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MAX_NODES = 4096
 MAX_MOVES = 2**26
 """A minute's search."""
+FIRST_CUT, MAX_CUT = 256, 1024
+"""Of 1,024 parts of a step's load: what a search takes off at first unless told, and at most."""
 
 
 @final
@@ -31,7 +33,9 @@ class Late(Unary):
     ``seed`` and counts in moves, so the recipe says all that is needed to make the schedule again.
     Where ``alike`` is 1, the symmetry that G declares holds for the arrivals too, and the search is
     of one item an orbit. Where ``all_sets`` is 1, it counts what any in-links of a node carry, not
-    only the busiest.
+    only the busiest. What the search tries to take off the load of a step is ``first_cut`` parts of
+    1,024 at first, and less where that fails: of many nodes every failure takes long, and 16 mostly
+    finds more.
 
     >>> from ocs_codesign.graphs.families.affine import AffineSpliced
     >>> ring = AffineSpliced(61, 3, (0, 22, 24, 2))
@@ -45,6 +49,7 @@ class Late(Unary):
     seed: int
     alike: int = 0
     all_sets: int = 0
+    first_cut: int = FIRST_CUT
 
     is_operator = False
     samples = (
@@ -55,6 +60,7 @@ class Late(Unary):
         "Excise(Line(Complete(4)), ((5, (2, 1, 0)),)), 3, 1000, 0",
         "Line(Cayley(Dihedral(4), ((1, 0), (0, 1)))), 6, 500, 1, 1",
         "DirectedCirculant(8, (1, 3)), 3, 100, 7, 0, 1",
+        "Torus((3, 4)), 4, 2000, 0, 0, 0, 16",
     )
 
     @property
@@ -64,12 +70,17 @@ class Late(Unary):
         size(self.seed, "seed", 0)
         size(self.alike, "alike", 0, 1)
         size(self.all_sets, "all_sets", 0, 1)
+        size(self.first_cut, "first_cut", 1, MAX_CUT)
         size(self.g.shape.num_nodes, "the number of nodes of a late schedule", 2, MAX_NODES)
         return self.g.shape
 
     def arguments(self) -> tuple[Any, ...]:
-        """Without the last where they are 0."""
-        ways = (self.alike, self.all_sets) if self.all_sets else (self.alike,) * self.alike
+        """Without the last where they are what they are unless given."""
+        ways = [self.alike, self.all_sets, self.first_cut]
+        for usual in (FIRST_CUT, 0, 0):
+            if ways[-1] != usual:
+                break
+            ways.pop()
         return (self.g, self.steps, self.moves, self.seed, *ways)
 
     def build(self) -> Topology:
@@ -86,8 +97,9 @@ class Late(Unary):
         return schedule
 
     def _arrivals(self, transposed: bool) -> Any:
-        limits = self.steps, self.moves, self.seed, bool(self.alike), bool(self.all_sets)
-        return provided("late arrivals")(self.g, transposed, *limits)
+        limits = self.steps, self.moves, self.seed
+        ways = bool(self.alike), bool(self.all_sets), self.first_cut
+        return provided("late arrivals")(self.g, transposed, *limits, *ways)
 
     def label(self) -> str:
         return f"{self.g.bracketed_label()} late"

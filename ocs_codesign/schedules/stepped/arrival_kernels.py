@@ -25,8 +25,8 @@ PATIENCE, MIN_PATIENT = 20, 32
 """Tries in vain, a row, and rows at least, before a profile of targets is given up."""
 MOST_FAILURES = 14
 """In a row of every step before the search ends."""
-FIRST_CUT, FINEST = 256, 4
-"""Of 1,024 parts of a target: what it is lowered by at first, and at least."""
+FINEST = 4
+"""Of 1,024 parts of a target: what it is lowered by at least, where lowering it has failed."""
 
 
 def draw(state, below):
@@ -290,12 +290,12 @@ def lower(columns, cut, failures):
     return step
 
 
-def search(columns, failures, cut, moves, pause, least):
+def search(columns, failures, cut, moves, pause, least, first_cut):
     """Lower the sum of targets towards ``least`` by so many moves; returns those that are left.
 
     Begins and ends with targets that are what the arrivals keep; ``failures`` and ``cut`` are what
-    it knows of every step. Returns early, between two tries, after ``pause`` moves: where it is
-    taken up again changes nothing.
+    it knows of every step, ``first_cut`` what a step's cut begins with. Returns early, between two
+    tries, after ``pause`` moves: where it is taken up again changes nothing.
     """
     target, load, state = columns.target, columns.load, columns.state
     steps = len(target)
@@ -326,7 +326,7 @@ def search(columns, failures, cut, moves, pause, least):
         cut[step] = max(FINEST, cut[step] // 2)
         if failures[step] > MOST_FAILURES:
             failures[step] = 0
-            cut[step] = FIRST_CUT
+            cut[step] = first_cut
     return moves
 
 

@@ -26,7 +26,7 @@ from ocs_codesign.core.compute.kernels import compiled, for_work
 from ocs_codesign.core.given import as_topology, takes_topology
 from ocs_codesign.core.progress import tell
 from ocs_codesign.core.topology import in_neighbours
-from ocs_codesign.graphs.expansions.late import MAX_NODES
+from ocs_codesign.graphs.expansions.late import FIRST_CUT, MAX_CUT, MAX_NODES
 from ocs_codesign.schedules.breadth_first.assembly import allgather_of_steps
 from ocs_codesign.schedules.breadth_first.loads import (
     MAX_SUBSET_WIDTH,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 MOVES, MOVES_A_NODE = 1_000_000, 4_000
 """Default moves of a search, and a node where that is more: a second, and three at a thousand nodes
 of four links."""
+_FINE_CUT, _MANY_ROWS = 16, 256
 
 _MAX_CELL_BYTES = 2**29
 _MAX_DENOMINATOR = 2**24
@@ -151,13 +152,15 @@ def late_arrivals(
     *,
     alike: bool = False,
     all_sets: bool = False,
+    first_cut: int = FIRST_CUT,
 ) -> ArrivalSteps:
     """Arrivals in at most so many steps whose loads have a small sum, by a search of so many moves.
 
     At worst those of BFB. ``moves`` are ``default_moves`` unless given. With ``alike`` the symmetry
     that the topology declares holds for the arrivals too, and a search takes that much less. With
     ``all_sets`` a move counts that unloads any in-links, not only the busiest of a node, which
-    finds more where many are as busy: in as many steps as the diameter above all. Raises
+    finds more where many are as busy: in as many steps as the diameter above all. ``first_cut``
+    parts of 1,024 of a step's load are what it tries to take off at first. Raises
     ValueError for fewer steps than the diameter, fewer than two nodes or more than MAX_NODES, a
     topology that is not strongly connected or has no symmetry where one is asked for, or more than
     MAX_SUBSET_WIDTH in-neighbours of a node.
@@ -175,16 +178,19 @@ def late_arrivals(
     moves = default_moves(len(orbits.home)) if moves is None else moves
     if moves < 0:
         raise ValueError(f"moves are {moves}: they must be 0 or more")
+    if not 1 <= first_cut <= MAX_CUT:
+        raise ValueError(f"first_cut is {first_cut}: it must be from 1 to {MAX_CUT}")
     columns = _columns(topology, near, num_steps, seed, orbits)
     columns.state[arrival_kernels.ALL_SETS] = all_sets
     least = int((topology.num_nodes - 1) * columns.weight[:, -1].max())
     for_work(arrival_kernels.fill, columns.arrival.size)(columns)
     columns.target[:] = columns.load.max(axis=0)
     failures = np.zeros(num_steps, dtype=np.int64)
-    cut = np.full(num_steps, arrival_kernels.FIRST_CUT, dtype=np.int64)
+    cut = np.full(num_steps, first_cut, dtype=np.int64)
     left, pause = moves, _PAUSE_WORK >> columns.near.shape[1]
     while left > 0 and columns.target.sum() > least:
-        left = compiled(arrival_kernels.search)(columns, failures, cut, left, pause, least)
+        limits = left, pause, least, first_cut
+        left = compiled(arrival_kernels.search)(columns, failures, cut, *limits)
         tell(moves - max(0, left), moves)  # and hear an interruption
     step = spread(topology, columns.arrival) if alike else columns.arrival
     return ArrivalSteps(topology, step)
@@ -193,6 +199,17 @@ def late_arrivals(
 def default_moves(num_rows: int) -> int:
     """Moves that give most of what more would, by the rows of the table that is searched."""
     return max(MOVES, MOVES_A_NODE * num_rows)
+
+
+def ways_to_search(num_rows: int, *, is_tight: bool) -> list[tuple[bool, int]]:
+    """Whether by all sets of in-links, and the first cut, of the searches that are worth it.
+
+    From small cuts where there are many rows, for every failure takes tries in proportion to them.
+    In as many steps as the diameter, where balls grow like trees and the loads of BFB are far from
+    the best, from large cuts, and by all sets from those that fit the rows.
+    """
+    fit = _FINE_CUT if num_rows > _MANY_ROWS else FIRST_CUT
+    return [(False, FIRST_CUT), (True, fit)] if is_tight else [(False, fit)]
 
 
 def _check(neighbours: InNeighbours, num_steps: int, seed: int) -> None:
@@ -263,16 +280,20 @@ def late_of_recipe(
     seed: int,
     alike: bool,
     all_sets: bool,
+    first_cut: int,
 ) -> ArrivalSteps:
     """The arrivals of a recipe's graph or of its transpose, remembered: costs and schedules ask.
 
     Where links come in pairs the transpose is the graph, with other numbers of its links.
     """
     topology = recipe.topology()
-    if not transposed:
-        return late_arrivals(topology, num_steps, moves, seed, alike=alike, all_sets=all_sets)
-    back = topology.transpose()
-    if recipe.bidirectional:
-        forward = late_of_recipe(recipe, False, num_steps, moves, seed, alike, all_sets)
-        return ArrivalSteps(back, forward.step)
-    return late_arrivals(back, num_steps, moves, seed, alike=alike, all_sets=all_sets)
+    if transposed and recipe.bidirectional:
+        forward = late_of_recipe(recipe, False, num_steps, moves, seed, alike, all_sets, first_cut)
+        return ArrivalSteps(topology.transpose(), forward.step)
+    return late_arrivals(
+        topology.transpose() if transposed else topology,
+        *(num_steps, moves, seed),
+        alike=alike,
+        all_sets=all_sets,
+        first_cut=first_cut,
+    )

@@ -20,7 +20,7 @@ from ocs_codesign.core.progress import tell
 from ocs_codesign.schedules.breadth_first.assembly import bfb_of_chunks
 from ocs_codesign.schedules.breadth_first.loads import bfb_loads, num_chunks_for
 from ocs_codesign.schedules.stepped.answers import SteppedAnswer
-from ocs_codesign.schedules.stepped.arrivals import late_arrivals
+from ocs_codesign.schedules.stepped.arrivals import late_arrivals, ways_to_search
 from ocs_codesign.schedules.stepped.exact import MINUTE, allgather_of
 from ocs_codesign.schedules.stepped.exact_program import (
     CLOSE,
@@ -456,8 +456,10 @@ def _allgather(
     if plain.synchronous_cost().t_b == least:
         return plain, least
     if topology.num_nodes >= WHOLE_ITEMS:
-        ways = (False, True) if num_steps == topology.diameter() else (False,)
-        late = [late_arrivals(topology, num_steps, all_sets=way) for way in ways]
+        ways = ways_to_search(topology.num_nodes, is_tight=num_steps == topology.diameter())
+        late = [
+            late_arrivals(topology, num_steps, all_sets=way, first_cut=cut) for way, cut in ways
+        ]
         best = min(plain, *(table.schedule(max_chunks) for table in late), key=_rank)
         if best.synchronous_cost().t_b > least:
             least = max(least, _bound_of_orbits(topology, num_steps, options))

@@ -258,30 +258,13 @@ def climbed(
     return sorted([*found, *lines], key=lambda one: one.rank)
 
 
-def least_hops(question: Question) -> int:
-    """Least sum of the distances from a node, for paired links that of a tree without ways back.
-
-    >>> from ocs_codesign.schedules.design import Question
-    >>> least_hops(Question(36, 4)), least_hops(Question(36, 4, True))
-    (81, 85)
-    """
-    if not question.bidirectional:
-        return hop_sum(question.num_nodes, question.degree)
-    total, hops, layer, left = 0, 0, question.degree, question.num_nodes - 1
-    while left:
-        hops, layer = hops + 1, min(layer, left)
-        total += hops * layer
-        left -= layer
-        layer *= max(1, question.degree - 1)
-    return total
-
-
 @final
 class _Climbs:
     """The climbs of one question; each draws from a seed of its own."""
 
     def __init__(self, question: Question, effort: Effort, number: int) -> None:
-        self.least = least_hops(question)
+        size, both = (question.num_nodes, question.degree), question.bidirectional
+        self.least = hop_sum(*size, bidirectional=both)
         self._question, self._seed = question, effort.seed
         self._begun, self._number = 0, number
 
