@@ -13,20 +13,20 @@ import ocs_codesign as oc
 from ocs_codesign.faces.cli import COMMANDS, app
 
 LINES = {
-    "core": 12_101,
-    "graphs": 4_343,
+    "core": 12_104,
+    "graphs": 4_355,
     "verification": 3_506,
-    "schedules": 23_956,
-    "search": 8_920,
+    "schedules": 23_979,
+    "search": 8_903,
     "circuits": 9_160,
     "fabric": 18_141,
     "jobs": 16_602,
     "interop": 15_800,
-    "faces": 23_812,
+    "faces": 23_815,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 65_502
+MAX_LINES_OF_TESTS = 65_537
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
