@@ -75,7 +75,7 @@ def gaps(question: Question, costs: Iterable[Cost]) -> list[int]:
     optimal = min(
         (cost.steps for cost in costs if cost.t_b == Fraction(nodes - 1, nodes)), default=nodes
     )
-    room = (k for k in range(1, optimal) if 2 * nodes <= _reachable(question, k))
+    room = (k for k in range(1, optimal) if 2 * nodes <= reachable(question, k))
     return list(islice(room, _MAX_GAPS))
 
 
@@ -150,7 +150,7 @@ def _starts(question: Question, steps: int, effort: Effort) -> Iterator[_Climb]:
             yield _Climb(*voltages, nodes // orbits, moves, rng)
 
 
-def _reachable(question: Question, steps: int) -> int:
+def reachable(question: Question, steps: int) -> int:
     """Moore bound: most nodes within so many steps of one."""
     degree = question.degree
     branches = degree - 1 if question.bidirectional else degree
@@ -183,7 +183,7 @@ def _random_voltages(
 # Lifts of the fewest steps, whatever their loads: late schedules on them are mostly even.
 
 
-_MOST_ORBITS, _BEST_ORBITS, _ORBIT_COUNTS = 256, 12, 4
+_MOST_ORBITS, _MOST_ORBITS_WITH_SLACK, _BEST_ORBITS, _ORBIT_COUNTS = 256, 24, 12, 4
 _HEAT_OF_HOPS, _MOVES_OF_HOPS, _MOST_ATTEMPTS = 3.0, 20_000, 24
 _VISITS_OF_QUOTIENTS = 2**21
 _MISSED = 2
@@ -200,15 +200,18 @@ def has_room(question: Question, steps: int) -> bool:
     >>> [has_room(Question(nodes, 3), 8) for nodes in (1400, 1600)]
     [True, False]
     """
-    walks, nodes = _reachable(question, steps), question.num_nodes
+    walks, nodes = reachable(question, steps), question.num_nodes
     return question.bidirectional or nodes <= _MISSED * exp(walks / nodes)
 
 
-def short_lifts(question: Question, steps: int, visits: int, seed: int) -> Iterator[Lift]:
+def short_lifts(
+    question: Question, steps: int, visits: int, seed: int, *, slack: bool = False
+) -> Iterator[Lift]:
     """Lifts of at most so many steps, of some numbers of orbits in turn, by annealing.
 
     Over cyclic groups whose number of orbits is near a dozen: a move is looked at from a node an
-    orbit, and of so many graphs as there are of these there is mostly one.
+    orbit, and of so many graphs as there are of these there is mostly one. With ``slack`` no node
+    is that many links from another by a single walk.
 
     >>> from ocs_codesign.schedules.design import Question
     >>> lift = next(short_lifts(Question(396, 3, bidirectional=True), 9, 2**30, seed=1))
@@ -216,7 +219,8 @@ def short_lifts(question: Question, steps: int, visits: int, seed: int) -> Itera
     (9, 12, True)
     """
     nodes, degree = question.num_nodes, question.degree
-    counts = [count for count in range(2, min(nodes, _MOST_ORBITS) + 1) if nodes % count == 0]
+    most = min(nodes, _MOST_ORBITS_WITH_SLACK if slack else _MOST_ORBITS)
+    counts = [count for count in range(2, most + 1) if nodes % count == 0]
     counts.sort(key=lambda count: max(count / _BEST_ORBITS, _BEST_ORBITS / count))
     for attempt, orbits in zip(range(_MOST_ATTEMPTS), cycle(counts[:_ORBIT_COUNTS]), strict=False):
         rng = np.random.default_rng((seed, nodes, degree, steps, orbits, attempt))
@@ -229,7 +233,7 @@ def short_lifts(question: Question, steps: int, visits: int, seed: int) -> Itera
         visits -= moves * orbits * nodes * degree
         state = _Climb(*voltages, nodes // orbits, moves, rng)
         _spread(state, degree)
-        if not _anneal_hops(state, degree, steps, moves):
+        if not _anneal_hops(state, degree, steps, moves, slack=slack):
             yield state.recipe(degree)
 
 
@@ -246,9 +250,9 @@ def _spread(state: _Climb, degree: int) -> None:
         voltage[state.mate[slots]] = -voltage[slots] % state.order
 
 
-def _anneal_hops(state: _Climb, degree: int, steps: int, moves: int) -> int:
-    """The hops beyond so many steps that are left."""
-    sizes = (degree, state.order, steps, _HEAT_OF_HOPS, moves)
+def _anneal_hops(state: _Climb, degree: int, steps: int, moves: int, *, slack: bool = False) -> int:
+    """The hops beyond so many steps that are left, and with ``slack`` the single walks as long."""
+    sizes = (degree, state.order, steps, slack, _HEAT_OF_HOPS, moves)
     with words_of(state.rng, 3 * moves, 2 * moves) as drawn:
         arrays = (state.tail, state.voltage, state.mate)
         return int(compiled(anneal_hops)(*arrays, *sizes, *drawn))

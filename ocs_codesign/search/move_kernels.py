@@ -332,21 +332,22 @@ def _one_way(tail, voltage, degree, order, steps, share, work, limit):
     return far, largest, total
 
 
-def anneal_hops(tail, voltage, mate, degree, order, steps, heat, moves, words, drawn):
+def anneal_hops(tail, voltage, mate, degree, order, steps, slack, heat, moves, words, drawn):
     """Improve the voltage digraph in place by annealing; 0 if no two nodes are too far apart.
 
     The energy is the sum over pairs, of a node an orbit and any other, of the links of distance
-    beyond ``steps``. A move that makes it worse by x is kept with probability
-    exp(-x / temperature); the temperature falls from ``heat`` to nothing with the square of the
-    moves that are left.
+    beyond ``steps``; with ``slack`` pairs at that distance that a single walk joins count as one.
+    A move that makes it worse by x is kept with probability exp(-x / temperature); the temperature
+    falls from ``heat`` to nothing with the square of the moves that are left.
     """
     orbits = len(tail) // degree
     nodes = orbits * order
-    reached = np.zeros(nodes, dtype=np.int64)
-    work = reached, np.empty(nodes, dtype=np.int64), np.arange(nodes) // order, np.arange(orbits)
+    reached, walks = np.zeros(nodes, dtype=np.int64), np.zeros((2, nodes), dtype=np.int64)
+    queue, node_of = np.empty(nodes, dtype=np.int64), np.arange(nodes) // order
+    work = reached, queue, node_of, np.arange(orbits), walks
     slots = np.empty(4, dtype=np.int64)
     old = np.empty((3, 4), dtype=np.int64)
-    energy = hops_beyond(tail, voltage, degree, order, steps, work, 1, np.inf)
+    energy = hops_beyond(tail, voltage, degree, order, steps, slack, work, 1, np.inf)
     for number in range(moves):
         if energy == 0:
             break
@@ -360,7 +361,7 @@ def anneal_hops(tail, voltage, mate, degree, order, steps, heat, moves, words, d
         left = 1 - number / moves
         limit = energy - heat * left * left * np.log(max(chance, 1e-12))
         mark = 1 + (number + 1) * orbits
-        new = hops_beyond(tail, voltage, degree, order, steps, work, mark, limit)
+        new = hops_beyond(tail, voltage, degree, order, steps, slack, work, mark, limit)
         if new > limit:
             take_back(tail, voltage, mate, slots, old)
         else:
@@ -368,19 +369,21 @@ def anneal_hops(tail, voltage, mate, degree, order, steps, heat, moves, words, d
     return energy
 
 
-def hops_beyond(tail, voltage, degree, order, steps, work, mark, limit):
+def hops_beyond(tail, voltage, degree, order, steps, slack, work, mark, limit):
     """The energy of ``anneal_hops``; the sum ends early above ``limit``.
 
     ``mark`` and the numbers after it, one an orbit, are in no place of ``work[0]`` yet. What is not
-    reached at all counts as much as all nodes.
+    reached at all counts as much as all nodes. ``work[4]`` has the shortest walks to a node, one or
+    more, and their length.
     """
-    reached, queue, node_of, turn = work
+    reached, queue, node_of, turn, walks = work
     orbits, nodes = len(turn), len(queue)
     energy = 0
     for place in range(orbits):
         orbit = turn[place]
         queue[0] = orbit * order
         reached[orbit * order] = mark + place
+        walks[0, orbit * order], walks[1, orbit * order] = 1, -steps
         first, last, beyond = 0, 1, -steps
         while first < last:
             beyond += 1
@@ -397,7 +400,13 @@ def hops_beyond(tail, voltage, degree, order, steps, work, mark, limit):
                         reached[source] = mark + place
                         queue[end] = source
                         end += 1
+                        walks[0, source], walks[1, source] = walks[0, queue[position]], beyond
+                    elif walks[1, source] == beyond:
+                        walks[0, source] = 2
             energy += (end - last) * max(0, beyond)
+            if slack and beyond == 0:
+                for position in range(last, end):
+                    energy += walks[0, queue[position]] == 1
             first, last = last, end
         energy += (nodes - last) * nodes
         if energy > limit:
