@@ -34,7 +34,7 @@ from ocs_codesign.search.lifts import (
     short_lifts,
     swapped,
 )
-from ocs_codesign.search.move_kernels import score_cuts, score_insertions
+from ocs_codesign.search.move_kernels import count_dependent, score_cuts, score_insertions
 from ocs_codesign.search.pareto import pareto
 from ocs_codesign.search.slack import slack_recipes
 
@@ -63,7 +63,7 @@ _MOST_TRIES, _LEAST_TRIES = 1024, 8
 _WORDS_A_TRY = 2**2
 _STARTS, _STARTS_IF_LARGE = 8, 2
 _MORE_STEPS = 4
-_LEAST_WIDTH = 3
+_LEAST_WIDTH, _LEAST_CHOICE = 3, 24
 _NEVER = 1 << 60
 
 Edited = Excise | Insert
@@ -126,18 +126,25 @@ def edited_recipes(
 
 
 def _led_to(
-    question: Question, base: Recipe, tries: int, rng: np.random.Generator, least: NDArray[np.int64]
+    question: Question,
+    base: Recipe,
+    tries: int,
+    rng: np.random.Generator,
+    least: NDArray[np.int64],
+    at_most: int = 0,
 ) -> dict[int, Edited]:
     """Edits of a base that beat ``least`` at some number of steps, which is updated.
 
-    Each starts from the best of one node less edited.
+    Each starts from the best of one node less edited. Where so many steps ``at_most`` are wanted,
+    those are edited on which the fewest nodes as far apart depend.
     """
     wanted, chosen = question.num_nodes, list[tuple[Any, ...]]()
     topology = base.topology()
     while True:
         is_last = abs(topology.num_nodes - wanted) == 1
         limits = least if is_last else np.full_like(least, _NEVER)
-        rows = _sampled(base, topology, chosen, wanted, tries, rng)
+        dependent = _dependent(topology, at_most)
+        rows = _sampled(base, topology, chosen, wanted, tries, rng, dependent)
         best = _scored(topology, rows, wanted, limits)
         places = {steps: int(best[steps]) for steps in np.flatnonzero(best >= 0).tolist()}
         if is_last or not places:
@@ -170,23 +177,43 @@ def _sampled(
     wanted: int,
     tries: int,
     rng: np.random.Generator,
+    dependent: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Rows of ``edit_kernels``: nodes and permutations to take out, or links to divide.
 
-    Where all nodes are alike, taking out any is the same.
+    Of those on which the fewest depend. Where all nodes are alike, taking out any is the same.
     """
     degree = base.degree
     if base.num_nodes < wanted:
-        links = rng.integers(0, topology.num_links, (tries, degree))
+        few = _fewest(dependent)
+        links = few[rng.integers(0, len(few), (tries, degree))]
         ordered = np.sort(links, axis=1)
         return links[(np.diff(ordered, axis=1) > 0).all(axis=1)]
-    nodes = rng.integers(0, topology.num_nodes, (tries, 1))
+    ends = np.concatenate([topology.tail, topology.head])
+    few = _fewest(np.bincount(ends, np.tile(dependent, 2)))
+    nodes = few[rng.integers(0, len(few), (tries, 1))]
     if not chosen and topology.symmetry is not None:
         nodes = topology.symmetry.representatives()[topology.symmetry.node_orbit[nodes]]
     ports = rng.permuted(np.tile(np.arange(degree), (tries, 1)), axis=1)
     rows = np.concatenate([nodes, ports], axis=1)
     _, first = np.unique(rows, axis=0, return_index=True)
     return rows[np.sort(first)]
+
+
+def _dependent(topology: Topology, steps: int) -> NDArray[np.int64]:
+    """How many pairs of nodes so many steps apart depend on every link; all 0 for no steps."""
+    dependent = np.zeros(topology.num_links, dtype=np.int64)
+    if steps:
+        order = np.argsort(topology.tail, kind="stable")
+        sizes = topology.num_nodes, steps
+        compiled(count_dependent)(topology.tail, topology.head, order, *sizes, dependent)
+    return dependent
+
+
+def _fewest(dependent: NDArray[Any]) -> NDArray[np.int64]:
+    """Places of the least, of ties all, so that there is a choice."""
+    few = min(_LEAST_CHOICE, len(dependent)) - 1
+    return np.flatnonzero(dependent <= np.partition(dependent, few)[few])
 
 
 def _scored(
@@ -450,7 +477,7 @@ def _edited_within(
     rng = np.random.default_rng((effort.seed, question.num_nodes, question.degree, number))
     words = effort.work * _LATE_EDIT_WORDS // abs(base.num_nodes - question.num_nodes)
     least = np.full(at_most + 1, _NEVER, dtype=np.int64)
-    led = _led_to(question, base, _tries(question, at_most, words), rng, least)
+    led = _led_to(question, base, _tries(question, at_most, words), rng, least, at_most)
     return [led[max(led)]] if led else []
 
 

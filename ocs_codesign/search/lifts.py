@@ -183,7 +183,7 @@ def _random_voltages(
 # Lifts of the fewest steps, whatever their loads: late schedules on them are mostly even.
 
 
-_MOST_ORBITS, _MOST_ORBITS_WITH_SLACK, _BEST_ORBITS, _ORBIT_COUNTS = 256, 24, 12, 4
+_MOST_ORBITS, _MOST_ORBITS_WITH_SLACK, _BEST_ORBITS, _ORBIT_COUNTS = 256, 48, 12, 4
 _HEAT_OF_HOPS, _MOVES_OF_HOPS, _MOST_ATTEMPTS = 3.0, 20_000, 24
 _VISITS_OF_QUOTIENTS = 2**21
 _MISSED = 2

@@ -46,6 +46,51 @@ def score_cuts(into, out_slots, rows, degree, share, least, best):
         keep_best(edited, share, least, best, number, work)
 
 
+def count_dependent(tail, head, order, nodes, steps, dependent):
+    """Fill, for every link, how many pairs of nodes ``steps`` apart have no other shortest walk.
+
+    ``order`` sorts the links by their tails. The last node that all shortest walks to a node pass
+    is, of the nodes before it, the last that these have in common; where one link leads on from
+    there, all pass it too.
+    """
+    first = np.searchsorted(tail[order], np.arange(nodes + 1))
+    distance, queue = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
+    last, link_of = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
+    below = np.zeros(nodes, dtype=np.int64)
+    dependent[:] = 0
+    for source in range(nodes):
+        distance[:] = -1
+        distance[source], queue[0], last[source], link_of[source] = 0, source, source, -1
+        begin, end = 0, 1
+        while begin < end:
+            node = queue[begin]
+            begin += 1
+            for place in range(first[node], first[node + 1]):
+                link = order[place]
+                next_node = head[link]
+                if distance[next_node] < 0:
+                    distance[next_node] = distance[node] + 1
+                    queue[end], last[next_node], link_of[next_node] = next_node, node, link
+                    end += 1
+                elif distance[next_node] == distance[node] + 1:
+                    link_of[next_node] = -1
+                    one, other = last[next_node], node
+                    while one != other:
+                        if distance[one] >= distance[other]:
+                            one = last[one]
+                        else:
+                            other = last[other]
+                    last[next_node] = one
+        for place in range(end - 1, 0, -1):
+            node = queue[place]
+            below[node] += distance[node] == steps
+            if link_of[node] >= 0:
+                dependent[link_of[node]] += below[node]
+            below[last[node]] += below[node]
+            below[node] = 0
+        below[source] = 0
+
+
 def score_insertions(into, link_slots, rows, degree, share, least, best):
     """The same for a node put into links: ``rows`` are their ids, ``link_slots`` where they are."""
     nodes, width = into.shape

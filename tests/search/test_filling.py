@@ -33,6 +33,7 @@ from ocs_codesign.search import lifts as swaps
 from ocs_codesign.search.bases import Effort, cayley_recipe
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import (
+    _dependent,
     _edit,
     _late_on_lifts,
     _late_on_neighbours,
@@ -274,7 +275,7 @@ def test_every_cut_and_insertion_has_the_load_of_what_is_built():
     rng = np.random.default_rng(5)
     for wanted in (10, 12):
         topology = base.topology()
-        rows = _sampled(base, topology, [], wanted, 12, rng)
+        rows = _sampled(base, topology, [], wanted, 12, rng, np.zeros(topology.num_links))
         for row in rows:
             least = np.full(8, 1 << 60, dtype=np.int64)
             best = _scored(topology, row[None], wanted, least)
@@ -465,6 +466,19 @@ def test_lifts_with_slack_are_found_at_fewer_walks_a_node_than_cayley_digraphs_h
     assert topology.diameter() == 7
     assert np.linalg.matrix_power(walks, 7)[farthest].min() >= 2
     assert farthest.any()
+
+
+@pytest.mark.parametrize(("nodes", "degree"), [(12, 2), (17, 2), (14, 3)])
+def test_pairs_that_depend_on_a_link_are_those_that_its_loss_takes_apart(nodes, degree):
+    for seed in range(3):
+        topology = permutation_digraph(nodes, degree, seed)
+        distance, ends = topology.distances(), (topology.tail, topology.head)
+        for steps in (1, 2, 3, 4):
+            counts = _dependent(topology, steps)
+            for link, count in enumerate(counts.tolist()):
+                kept = Topology(nodes, *(np.delete(one, link) for one in ends))
+                apart = kept.distances() != distance
+                assert count == np.count_nonzero(apart & (distance == steps))
 
 
 @pytest.mark.slow
