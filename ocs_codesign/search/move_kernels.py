@@ -46,6 +46,24 @@ def score_cuts(into, out_slots, rows, degree, share, least, best):
         keep_best(edited, share, least, best, number, work)
 
 
+def score_insertions(into, link_slots, rows, degree, share, least, best):
+    """The same for a node put into links: ``rows`` are their ids, ``link_slots`` where they are."""
+    nodes, width = into.shape
+    edited = np.empty((nodes + 1, width), dtype=into.dtype)
+    work = workspace(nodes + 1, len(share))
+    for number in range(len(rows)):
+        for place in range(nodes):
+            for port in range(width):
+                edited[place, port] = into[place, port]
+        for port in range(width):
+            edited[nodes, port] = nodes
+        for port in range(degree):
+            slot = link_slots[rows[number, port]]
+            edited[nodes, port] = into[slot // width, slot % width]
+            edited[slot // width, slot % width] = nodes
+        keep_best(edited, share, least, best, number, work)
+
+
 def count_dependent(tail, head, order, nodes, steps, dependent):
     """Fill, for every link, how many pairs of nodes ``steps`` apart have no other shortest walk.
 
@@ -89,24 +107,6 @@ def count_dependent(tail, head, order, nodes, steps, dependent):
             below[last[node]] += below[node]
             below[node] = 0
         below[source] = 0
-
-
-def score_insertions(into, link_slots, rows, degree, share, least, best):
-    """The same for a node put into links: ``rows`` are their ids, ``link_slots`` where they are."""
-    nodes, width = into.shape
-    edited = np.empty((nodes + 1, width), dtype=into.dtype)
-    work = workspace(nodes + 1, len(share))
-    for number in range(len(rows)):
-        for place in range(nodes):
-            for port in range(width):
-                edited[place, port] = into[place, port]
-        for port in range(width):
-            edited[nodes, port] = nodes
-        for port in range(degree):
-            slot = link_slots[rows[number, port]]
-            edited[nodes, port] = into[slot // width, slot % width]
-            edited[slot // width, slot % width] = nodes
-        keep_best(edited, share, least, best, number, work)
 
 
 def workspace(nodes, subsets):
