@@ -17,7 +17,7 @@ LINES = {
     "graphs": 4_355,
     "verification": 3_506,
     "schedules": 23_979,
-    "search": 9_034,
+    "search": 9_035,
     "circuits": 9_160,
     "fabric": 18_141,
     "jobs": 16_602,

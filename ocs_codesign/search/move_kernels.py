@@ -445,8 +445,9 @@ def hops_beyond(tail, voltage, degree, order, steps, slack, work, mark, limit):
                         reached[source] = mark + place
                         queue[end] = source
                         end += 1
-                        walks[0, source], walks[1, source] = walks[0, queue[position]], beyond
-                    elif walks[1, source] == beyond:
+                        if slack:
+                            walks[0, source], walks[1, source] = walks[0, queue[position]], beyond
+                    elif slack and walks[1, source] == beyond:
                         walks[0, source] = 2
             energy += (end - last) * max(0, beyond)
             if slack and beyond == 0:
