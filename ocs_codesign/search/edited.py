@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice, product
 from math import ceil, lcm
@@ -15,6 +16,7 @@ from ocs_codesign.core.compute.kernels import compiled
 from ocs_codesign.core.cost import undominated
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.graphs.expansions.edits import Excise, Insert, Swap
+from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.schedules.design import Question
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.generators import affine_recipes
@@ -36,7 +38,7 @@ from ocs_codesign.search.lifts import (
 )
 from ocs_codesign.search.move_kernels import count_dependent, score_cuts, score_insertions
 from ocs_codesign.search.pareto import pareto
-from ocs_codesign.search.slack import slack_recipes
+from ocs_codesign.search.slack import a_line_less, slack_recipes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -299,7 +301,7 @@ _SEEDS = 3
 _FAR, _FAR_OF_LIFTS, _UNANSWERED = Fraction(3, 50), Fraction(1, 50), Fraction(100)
 """Above the bound: what late schedules are looked for on edited neighbours, what on lifts, and what
 has none."""
-_STEPS_LED_TO, _BASES, _LIFTS, _LATE_EDIT_WORDS = 2, 5, 3, 2**12
+_STEPS_LED_TO, _BASES, _LIFTS, _LATE_EDIT_WORDS, _BRIEF_WORK = 2, 8, 3, 2**12, 2**14
 
 
 def filled(
@@ -429,21 +431,25 @@ def _late_on_neighbours(
     """Items that arrive late on graphs of a few nodes more or less, where all else is far.
 
     A graph with nodes put in or taken out is often a third above the bound, and its late schedule
-    within a tenth: what decides is that it has the steps. One of digraphs with slack is tried, and
-    one of what is stored.
+    within a tenth: what decides is that it has the steps. A few of digraphs with slack are tried
+    briefly, and a few of what is stored, and the best of each at length.
     """
     if question.bidirectional:
         return []
     found: list[Recipe] = []
+    brief = replace(effort, work=min(effort.work, _BRIEF_WORK))
     for at_most, known in _far_within(question, scored, steps, _FAR).items():
         promise = {design: _promise_within(question, design, at_most) for design in near}
         bases = [one for one in sorted(near, key=promise.__getitem__) if promise[one] < known]
         for kind in (slack_recipes(question, at_most, effort), within_steps(bases, at_most)):
-            starts: list[Recipe] = []
-            for number, base in enumerate(kind[:_BASES]):
-                if not starts:
-                    starts = _edited_within(question, base, at_most, effort, number)
-            found += late_within(question, starts, at_most, effort)
+            starts = [
+                edit
+                for number, base in enumerate(kind[:_BASES])
+                for edit in _edited_within(question, base, at_most, effort, number)
+            ]
+            tried = late_within(question, starts, at_most, brief)
+            best = sorted(tried, key=lambda one: one.predict().t_b)[:1]
+            found += late_within(question, [one.g for one in best], at_most, effort)
     return found
 
 
@@ -470,8 +476,13 @@ def _edited_within(
 ) -> list[Recipe]:
     """The edit of a base with the least t_b in at most so many steps, if there is any.
 
-    One of the size itself is left as it is.
+    One of the size itself is left as it is. In a line digraph the graph of which it is one is
+    edited first, so that a node put in there is as many as it has ports here.
     """
+    if isinstance(base, Line):
+        less = a_line_less(question, base.num_nodes)
+        for one in _edited_within(less, base.g, at_most - 1, effort, number):
+            base = Line(one)
     if base.num_nodes == question.num_nodes:
         return [base]
     rng = np.random.default_rng((effort.seed, question.num_nodes, question.degree, number))

@@ -22,7 +22,7 @@ from ocs_codesign.graphs.expansions.edits import Excise, Insert, Swap
 from ocs_codesign.graphs.expansions.late import Late
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.graphs.families.affine import AffineSpliced
-from ocs_codesign.graphs.families.cayley import Lift
+from ocs_codesign.graphs.families.cayley import Cayley, Lift
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.graphs.groups.cyclic import Cyclic
 from ocs_codesign.graphs.groups.semidirect import Dihedral, Semidirect
@@ -35,6 +35,7 @@ from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import (
     _dependent,
     _edit,
+    _edited_within,
     _late_on_lifts,
     _late_on_neighbours,
     _row,
@@ -57,7 +58,7 @@ from ocs_codesign.search.move_kernels import hops_beyond
 from ocs_codesign.search.move_kernels import measure as score
 from ocs_codesign.search.pool import measured_both_ways
 from ocs_codesign.search.score_kernels import score_affine, splice
-from ocs_codesign.search.slack import singles, slack_recipes
+from ocs_codesign.search.slack import _edits, singles, slack_recipes
 
 DATA = DATA / "every_size.txt"
 
@@ -366,10 +367,10 @@ def test_single_walks_are_counted(group):
 
 def test_nodes_put_in_or_taken_out_where_there_is_slack_cost_no_step():
     found = slack_recipes(Question(86, 3), 5, Effort(work=2**14))
-    assert {type(recipe) for recipe in found[:4]} == {Lift, Line}
+    assert {type(recipe) for recipe in found[:8]} == {Cayley, Line}
     rng = np.random.default_rng(1)
     share = {}
-    for recipe in found[:4]:
+    for recipe in found[:8]:
         kept = []
         assert recipe.topology().diameter() == 5
         for _ in range(25):
@@ -378,20 +379,37 @@ def test_nodes_put_in_or_taken_out_where_there_is_slack_cost_no_step():
             edits = Insert(recipe, (links,)), Excise(recipe, ((node, ports),))
             kept += [edit.topology().diameter() == 5 for edit in edits]
         share.setdefault(type(recipe), []).append(np.mean(kept))
-    assert min(share[Line]) > 0.9
-    assert min(share[Lift]) > 0.4
+    assert min(share[Line]) > 0.8
+    assert np.mean(share[Cayley]) > 0.5
+
+
+@pytest.mark.parametrize(("degree", "wanted"), [(2, 371), (2, 397), (3, 1111), (3, 1061)])
+def test_line_digraphs_are_edited_before_their_lines_are_taken(degree, wanted):
+    """Four times of 24 nodes in five steps, and thrice of 40 of three links in four."""
+    nodes, steps = (24, 5) if degree == 2 else (40, 4)
+    base = slack_recipes(Question(nodes, degree), steps, Effort(work=2**14))[0]
+    assert (base.num_nodes, base.topology().diameter()) == (nodes, steps)
+    question, whole, lines = Question(wanted, degree), base, 4 if degree == 2 else 3
+    for _ in range(lines):
+        whole = Line(whole)
+    [edit] = _edited_within(question, whole, steps + lines, Effort(work=2**14), 0)
+    assert (edit.num_nodes, edit.topology().diameter()) == (wanted, steps + lines)
+    rows, graph = 0, edit
+    while graph != base:
+        rows += len(getattr(graph, "divided", getattr(graph, "cuts", ())))
+        graph = graph.g
+    assert rows == _edits(question, nodes, lines) < 12
 
 
 @pytest.mark.slow
 def test_what_has_slack_answers_for_its_neighbours():
-    """749 nodes of three links in seven steps: two fifths above the bound before, now a 25th."""
+    """749 nodes of three links in seven steps: 40 % above the bound before, now a hundredth."""
     question = Question(749, 3)
     known = [measure(GeneralizedKautz(3, 749))]
     recipes = _late_on_neighbours(question, known, [], Effort(), [7])
     costs = [measure(recipe).cost for recipe in recipes]
-    assert min(cost.t_b for cost in costs if cost.steps <= 7) < least_t_b(749, 3, 7) * Fraction(
-        26, 25
-    )
+    least = least_t_b(749, 3, 7)
+    assert min(cost.t_b for cost in costs if cost.steps <= 7) < least * Fraction(101, 100)
 
 
 def test_two_way_lifts_of_few_steps_have_late_schedules_next_to_the_bound():
@@ -482,7 +500,7 @@ def test_pairs_that_depend_on_a_link_are_those_that_its_loss_takes_apart(nodes, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("nodes", "steps"), [(1093, 11), (1949, 12)])
+@pytest.mark.parametrize(("nodes", "steps"), [(1093, 11), (1607, 11), (1949, 12)])
 def test_two_ports_reach_any_size_from_lifts_with_slack(nodes, steps):
     """One and two steps above the fewest; what was found before is twice the bound."""
     question, effort = Question(nodes, 2), Effort(work=2**17)
@@ -491,7 +509,7 @@ def test_two_ports_reach_any_size_from_lifts_with_slack(nodes, steps):
     recipes = _late_on_neighbours(question, known, [], effort, [steps])
     costs = [recipe.predict() for recipe in recipes]
     assert {cost.steps for cost in costs} == {steps}
-    assert min(cost.t_b for cost in costs) < least_t_b(nodes, 2, steps) * Fraction(6, 5)
+    assert min(cost.t_b for cost in costs) < least_t_b(nodes, 2, steps) * Fraction(16, 15)
 
 
 @pytest.mark.parametrize("both", [False, True])
